@@ -1,0 +1,21 @@
+# pg_room(<name> [USES <rooms>...] [LIBS <libraries>...])
+#
+# Declares the room src/<name>/: the static library pg_<name> of all .cpp files beneath it, linked to the rooms it may
+# include and to third-party libraries. A room without sources is an interface library, so an empty folder builds.
+function(pg_room name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;LIBS")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
+  list(TRANSFORM arg_USES PREPEND pg_)
+  if(sources)
+    add_library(pg_${name} STATIC ${sources})
+    set(scope PUBLIC)
+    set_property(GLOBAL APPEND PROPERTY PG_OBJECTS $<TARGET_OBJECTS:pg_${name}>)
+  else()
+    add_library(pg_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(pg_${name} ${scope} ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(pg_${name} ${scope} ${arg_USES} ${arg_LIBS})
+  set_property(GLOBAL APPEND PROPERTY PG_ROOMS pg_${name})
+  set_property(GLOBAL APPEND PROPERTY PG_LIBS ${arg_LIBS})
+endfunction()
