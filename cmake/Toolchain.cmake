@@ -27,6 +27,9 @@ add_compile_options(
   # An elementwise operation rounds once, also when the host folds it.
   -ffp-contract=off)
 
+# Abseil's targets name some thirty shared libraries; load those we call.
+add_link_options(LINKER:--as-needed)
+
 if(PANGRAD_SANITIZE)
   add_compile_options(-fsanitize=${PANGRAD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${PANGRAD_SANITIZE})
