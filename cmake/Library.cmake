@@ -1,4 +1,4 @@
-# The shared library `pangrad`: every room in one, hidden but for what PG_API exports; and beside it the LLVM module.
+# The shared library `pangrad`: every room in one, hidden but for what PG_API exports; and what the LLVM module links.
 get_property(objects GLOBAL PROPERTY PG_OBJECTS)
 get_property(libs GLOBAL PROPERTY PG_LIBS)
 list(REMOVE_DUPLICATES libs)
@@ -12,20 +12,13 @@ target_link_libraries(pangrad PRIVATE ${libs})
 set_target_properties(pangrad PROPERTIES
   LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 
-# The only thing that links LLVM. It is opened with dlopen, privately, so a host with another LLVM is safe; and it is
-# reached through LLVM's C API, so one library and one folder of headers are all it takes.
-file(GLOB llvm_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/llvm/*.cpp)
-if(llvm_sources)
+# LLVM is reached through its C API, so one library and one folder of headers are all the module takes.
+if(TARGET pangrad_llvm)
   find_library(PANGRAD_LLVM_LIBRARY NAMES LLVM-19 LLVM HINTS /usr/lib/llvm-19/lib REQUIRED)
   find_path(PANGRAD_LLVM_INCLUDE NAMES llvm-c/Core.h HINTS /usr/lib/llvm-19/include REQUIRED)
-  add_library(pangrad_llvm MODULE ${llvm_sources})
-  target_include_directories(pangrad_llvm PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_include_directories(pangrad_llvm SYSTEM PRIVATE ${PANGRAD_LLVM_INCLUDE})
   target_link_libraries(pangrad_llvm PRIVATE ${PANGRAD_LLVM_LIBRARY})
-  # Whoever links pangrad, in whatever form, may come to open the module, so it is built first.
   add_dependencies(pangrad pangrad_llvm)
-  add_dependencies(pg_render pangrad_llvm)
-  install(TARGETS pangrad_llvm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 
 install(TARGETS pangrad EXPORT pangrad LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -19,3 +19,22 @@ function(pg_room name)
   set_property(GLOBAL APPEND PROPERTY PG_ROOMS pg_${name})
   set_property(GLOBAL APPEND PROPERTY PG_LIBS ${arg_LIBS})
 endfunction()
+
+# pg_module(<name> USES <rooms>...)
+#
+# Declares src/<name>/ as the module libpangrad_<name>.so, which is opened at run time and linked by nothing. It may
+# include headers of the rooms it names, but links none: their code must not exist twice in a process.
+function(pg_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(pangrad_${name} MODULE ${sources})
+  target_include_directories(pangrad_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  # Whoever may come to open the module gets it built first.
+  foreach(room IN LISTS arg_USES)
+    add_dependencies(pg_${room} pangrad_${name})
+  endforeach()
+  install(TARGETS pangrad_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
