@@ -1,5 +1,5 @@
-// The destructors of the exceptions, out of line: they anchor each vtable and typeinfo in this library, so that a host
-// catches what we throw also across shared objects.
+// The destructors of the exceptions, out of line: they anchor each vtable and typeinfo in this library, so
+// that a host catches what we throw also across shared objects.
 #include <pangrad/error.h>
 
 namespace pg {

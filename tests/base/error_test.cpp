@@ -1,5 +1,6 @@
 // The exceptions: what a host may rely on when it catches them.
 #include <gtest/gtest.h>
+
 #include <pangrad/error.h>
 
 namespace pg {
