@@ -15,9 +15,9 @@ Ref lower_with(Ref kernel, const std::vector<Opt>& options, const Target& target
   for (const Opt& o : options) k = apply(k, o);
   k = expand(k);
   k = rewrite(k, rules::symbolic(), {.name = "simplify expanded"});
-  k = rewrite(k, rules::decompose(target), {.name = "decompose"});
+  k = rewrite(k, rules::decompose(), {.name = "decompose", .ctx = const_cast<Target*>(&target)});
   k = lower_indices(k, target);
-  k = rewrite(k, rules::late(target), {.name = "late"});
+  k = rewrite(k, rules::late(), {.name = "late"});
   return linearize(k, target);
 }
 
