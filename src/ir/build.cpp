@@ -13,6 +13,13 @@ namespace {
 
 using Refs = absl::InlinedVector<Ref, 8>;
 
+// Sizes that no memory holds stay sizes that no memory holds.
+std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
+  std::int64_t r;
+  if (!__builtin_mul_overflow(a, b, &r)) return r;
+  return (a < 0) == (b < 0) ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
+
 bool is_scalar_const(Ref x) { return x.is_const() && x.lanes() == 1; }
 
 // A splat of a constant folds like the constant.
@@ -112,6 +119,11 @@ Ref alu(Op op, std::span<const Ref> srcs) {
   if (lanes > 1)
     for (Ref& s : wide) s = splat(s, lanes);
   DType t = info(op).flags & kComparison ? DType::Bool : srcs[op == Op::Where ? 1 : 0].dtype();
+  // What is the same in every lane is computed once.
+  if (lanes > 1 && std::all_of(wide.begin(), wide.end(), [](Ref s) { return s.is(Op::Splat); })) {
+    for (Ref& s : wide) s = s.src(0);
+    return splat(make(op, t, 1, wide), lanes);
+  }
   return make(op, t, lanes, wide);
 }
 Ref alu(Op op, std::initializer_list<Ref> srcs) { return alu(op, std::span<const Ref>(srcs.begin(), srcs.size())); }
@@ -125,13 +137,13 @@ Ref dim(Ref shape, int axis) { return is_concrete(shape) ? idx(shape.ints()[stat
 
 std::int64_t numel(Ref shape) {
   std::int64_t n = 1;
-  for (std::int64_t d : dims(shape)) n *= d;
+  for (std::int64_t d : dims(shape)) n = saturating_mul(n, d);
   return n;
 }
 std::int64_t max_numel(Ref shape) {
   if (is_concrete(shape)) return numel(shape);
   std::int64_t n = 1;
-  for (Node* d : shape.srcs()) n *= d->hi;
+  for (Node* d : shape.srcs()) n = saturating_mul(n, d->hi);
   return n;
 }
 
