@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <tuple>
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/inlined_vector.h>
 
 #include "base/flags.h"
+#include "rewrite/trace.h"
 
 namespace pg {
 namespace {
@@ -295,13 +297,14 @@ Ref rewrite(Ref root, const RuleSet& rules, const RewriteOptions& options) {
   if (options.optional && flags::skips(options.name)) return root;
   absl::flat_hash_map<const Rule*, std::uint64_t> by_rule;
   Running running, *outer = t_running;
-  if (t_observer) running.by_rule = &by_rule;
+  const bool watched = t_observer || detail::tracing();
+  if (watched) running.by_rule = &by_rule;
   t_running = &running;
   struct Restore {
     Running* outer;
     ~Restore() { t_running = outer; }
   } restore{outer};
-  auto start = t_observer ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+  auto start = watched ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
 
   struct Frame {
     Node* node;   // what was asked for
@@ -384,11 +387,13 @@ Ref rewrite(Ref root, const RuleSet& rules, const RewriteOptions& options) {
   g_totals.nodes += becomes.size();
   g_totals.attempts += running.attempts;
   g_totals.fired += running.fired;
-  if (t_observer) {
+  if (watched) {
     std::vector<std::pair<const Rule*, std::uint64_t>> fired(by_rule.begin(), by_rule.end());
-    std::sort(fired.begin(), fired.end(), [](auto& a, auto& b) { return a.second > b.second; });
+    std::sort(fired.begin(), fired.end(), [](auto& a, auto& b) { return std::tuple(b.second, a.first->line) < std::tuple(a.second, b.first->line); });
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    t_observer({options.name, root, result, running.attempts, becomes.size(), seconds, std::move(fired)});
+    PassRecord record{options.name, root, result, running.attempts, becomes.size(), seconds, std::move(fired)};
+    if (t_observer) t_observer(record);
+    if (detail::tracing()) detail::trace_pass(record);
   }
   return result;
 }
