@@ -115,6 +115,16 @@ namespace flags {
   bool accessor() { return table().number(accessor##_row) != 0; }
 #include "base/flags.def"
 
+bool skips(std::string_view pass) {
+  const std::string list = debug_skip();
+  for (std::string_view rest = list; !rest.empty();) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    if (rest.substr(0, comma) == pass) return true;
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return false;
+}
+
 std::span<const Info> all() { return kInfos; }
 
 }  // namespace flags

@@ -16,6 +16,9 @@ namespace flags {
 #define PG_PRESENCE_FLAG(accessor, name, help) bool accessor();
 #include "base/flags.def"
 
+/// Whether DEBUG_SKIP lists this pass.
+bool skips(std::string_view pass);
+
 /// A row of the table, for listings.
 struct Info {
   std::string_view name;

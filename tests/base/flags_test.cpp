@@ -44,6 +44,16 @@ TEST(Flags, TextIsTakenAsItIs) {
   EXPECT_EQ(flags::debug_skip(), "late simplify,expand");
 }
 
+TEST(Flags, SkippedPassesAreWholeNames) {
+  EXPECT_FALSE(flags::skips(""));
+  ScopedFlag scope("DEBUG_SKIP", "late simplify,expand");
+  EXPECT_TRUE(flags::skips("late simplify"));
+  EXPECT_TRUE(flags::skips("expand"));
+  EXPECT_FALSE(flags::skips("simplify"));
+  EXPECT_FALSE(flags::skips("late simplify,expand"));
+  EXPECT_FALSE(flags::skips(""));
+}
+
 TEST(Flags, PresenceIsAnyValueButZeroAndNothing) {
   for (auto [value, on] : {std::pair("1", true), {"yes", true}, {"0", false}, {"", false}}) {
     ScopedFlag scope("NO_COLOR", value);
