@@ -49,7 +49,8 @@ std::string braces(const Dims& dims) {
 Shape shape(const Dims& dims) { return Shape(std::vector<std::int64_t>(dims)); }
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// Floats on which a few sums and products are exact, in any order: sixteenths below 2^16, and no negative zero.
+// Floats on which a few sums and products are exact, in any order: sixteenths below 2^16, and no negative
+// zero.
 bool plain(const Array& a) {
   if (!is_float(a.dtype)) return true;
   return std::all_of(a.data.begin(), a.data.end(), [](Scalar v) {
@@ -98,8 +99,8 @@ class Machine {
     say("Tensor " + name + " = " + expression + ";");
     Variable v{f(), std::move(model), name};
     if (v.tensor.dtype() != v.model.dtype() || v.tensor.shape() != shape(v.model.dims()))
-      throw Failure{name + " is " + std::string(pg::name(v.tensor.dtype())) + " " + v.tensor.shape().str() + ", not " +
-                    std::string(pg::name(v.model.dtype())) + " " + eval::text(v.model.dims())};
+      throw Failure{name + " is " + std::string(pg::name(v.tensor.dtype())) + " " + v.tensor.shape().str() +
+                    ", not " + std::string(pg::name(v.model.dtype())) + " " + eval::text(v.model.dims())};
     variables_.push_back(std::move(v));
   }
 
@@ -119,10 +120,13 @@ class Machine {
     return is_float(t) ? static_cast<double>(n) * 0.5 : static_cast<double>(n);
   }
   static std::string number(double v, DType t) {
-    std::string s = eval::text(is_float(t) ? f64 : i64, is_float(t) ? float_scalar(v) : int_scalar(static_cast<std::int64_t>(v)));
+    std::string s = eval::text(is_float(t) ? f64 : i64,
+                               is_float(t) ? float_scalar(v) : int_scalar(static_cast<std::int64_t>(v)));
     return is_float(t) && s.find('.') == std::string::npos ? s + ".0" : s;
   }
-  static Operand operand(double v, DType t) { return is_float(t) ? Operand(v) : Operand(static_cast<std::int64_t>(v)); }
+  static Operand operand(double v, DType t) {
+    return is_float(t) ? Operand(v) : Operand(static_cast<std::int64_t>(v));
+  }
 
   void create(Choices& c) {
     DType t = kDTypes[c.below(3)];
@@ -130,16 +134,20 @@ class Machine {
     if (c.chance(25)) {
       double v = random_number(c, t);
       Array filled(t, dims, std::vector<double>(at(eval::count(dims)), v));
-      declare("Tensor::full(" + braces(dims) + ", " + number(v, t) + ", {.dtype = " + std::string(name(t)) + "})", Model(filled),
-              [&] { return Tensor::full(shape(dims), is_float(t) ? Number(v) : Number(static_cast<std::int64_t>(v)), {.dtype = t}); });
+      declare(
+          "Tensor::full(" + braces(dims) + ", " + number(v, t) + ", {.dtype = " + std::string(name(t)) + "})",
+          Model(filled), [&] {
+            return Tensor::full(shape(dims), is_float(t) ? Number(v) : Number(static_cast<std::int64_t>(v)),
+                                {.dtype = t});
+          });
       return;
     }
     if (c.chance(15)) {
       std::int64_t n = c.between(1, 6);
       std::vector<std::int64_t> values(at(n));
       std::iota(values.begin(), values.end(), 0);
-      declare("Tensor::arange(" + std::to_string(n) + ", {.dtype = " + std::string(name(t)) + "})", Model(Array(t, {n}, values)),
-              [&] { return Tensor::arange(n, {.dtype = t}); });
+      declare("Tensor::arange(" + std::to_string(n) + ", {.dtype = " + std::string(name(t)) + "})",
+              Model(Array(t, {n}, values)), [&] { return Tensor::arange(n, {.dtype = t}); });
       return;
     }
     std::vector<double> values;
@@ -148,8 +156,8 @@ class Machine {
     std::string list;
     for (double v : values) list += (list.empty() ? "" : ", ") + number(v, t);
     const char* element = t == f32 ? "float" : t == i32 ? "std::int32_t" : "std::uint8_t";
-    declare("Tensor::of(std::vector<" + std::string(element) + ">{" + list + "}, " + braces(dims) + ")", Model(a),
-            [&] { return Tensor::from_host(a.bytes().data(), shape(dims), t); });
+    declare("Tensor::of(std::vector<" + std::string(element) + ">{" + list + "}, " + braces(dims) + ")",
+            Model(a), [&] { return Tensor::from_host(a.bytes().data(), shape(dims), t); });
   }
 
   void drop(Choices& c) {
@@ -171,12 +179,14 @@ class Machine {
     pg::realize(chosen);
   }
 
-  // --- views -------------------------------------------------------------------------------------------------------
+  // --- views
+  // -------------------------------------------------------------------------------------------------------
 
   void view(Choices& c) {
     // Copies, since a new variable may move the others.
     Tensor t = pick(c).tensor;
-    const Variable& v = *std::find_if(variables_.begin(), variables_.end(), [&](auto& x) { return x.tensor.impl() == t.impl(); });
+    const Variable& v = *std::find_if(variables_.begin(), variables_.end(),
+                                      [&](auto& x) { return x.tensor.impl() == t.impl(); });
     Model m = v.model;
     std::string n = v.name;
     int rank = m.rank();
@@ -185,7 +195,8 @@ class Machine {
     switch (c.below(12)) {
       case 0: {
         Dims dims = factors(c, m.size());
-        declare(n + ".reshape(" + braces(dims) + ")", m.reshape(dims), [&] { return t.reshape(shape(dims)); });
+        declare(n + ".reshape(" + braces(dims) + ")", m.reshape(dims),
+                [&] { return t.reshape(shape(dims)); });
         return;
       }
       case 1: {
@@ -196,9 +207,12 @@ class Machine {
         return;
       }
       case 2:
-        if (rank) declare(n + ".flip(" + std::to_string(axis) + ")", m.flip(axis), [&] { return t.flip(axis); });
+        if (rank)
+          declare(n + ".flip(" + std::to_string(axis) + ")", m.flip(axis), [&] { return t.flip(axis); });
         return;
-      case 3: case 4: case 5: {
+      case 3:
+      case 4:
+      case 5: {
         if (!extent) return;
         auto [start, count, step] = random_slice(c, extent);
         std::string index = slices(rank, axis, start, count, step);
@@ -215,13 +229,15 @@ class Machine {
         index.emplace_back(i);
         std::string words;
         for (int k = 0; k < axis; ++k) words += "Slice{}, ";
-        declare(n + "[{" + words + std::to_string(i) + "}]", m.slice(axis, i, 1, 1).reshape(dims), [&] { return t.at(index); });
+        declare(n + "[{" + words + std::to_string(i) + "}]", m.slice(axis, i, 1, 1).reshape(dims),
+                [&] { return t.at(index); });
         return;
       }
       case 7: {
         Dims dims = m.dims();
         dims.insert(dims.begin() + axis, 1);
-        declare(n + ".unsqueeze(" + std::to_string(axis) + ")", m.reshape(dims), [&] { return t.unsqueeze(axis); });
+        declare(n + ".unsqueeze(" + std::to_string(axis) + ")", m.reshape(dims),
+                [&] { return t.unsqueeze(axis); });
         return;
       }
       case 8: {
@@ -232,21 +248,25 @@ class Machine {
         declare(n + ".expand(" + braces(dims) + ")", m.expand(dims), [&] { return t.expand(shape(dims)); });
         return;
       }
-      case 9: declare(n + ".detach()", m, [&] { return t.detach(); }); return;
+      case 9:
+        declare(n + ".detach()", m, [&] { return t.detach(); });
+        return;
       case 10: {
         if (rank < 2) return;
         int other = (axis + 1 + static_cast<int>(c.below(rank - 1))) % rank;
         std::int64_t offset = c.between(-1, 1);
         // Beyond the matrix there is no diagonal to speak of.
         if (-offset > m.dims()[at(axis)] || offset > m.dims()[at(other)]) return;
-        declare(n + ".diagonal(" + std::to_string(offset) + ", " + std::to_string(axis) + ", " + std::to_string(other) + ")",
+        declare(n + ".diagonal(" + std::to_string(offset) + ", " + std::to_string(axis) + ", " +
+                    std::to_string(other) + ")",
                 m.diagonal(axis, other, offset), [&] { return t.diagonal(offset, axis, other); });
         return;
       }
       default: {
         DType to = kDTypes[c.below(3)];
         if (to == m.dtype()) return;
-        auto before = static_cast<std::int64_t>(itemsize(m.dtype())), after = static_cast<std::int64_t>(itemsize(to));
+        auto before = static_cast<std::int64_t>(itemsize(m.dtype())),
+             after = static_cast<std::int64_t>(itemsize(to));
         if (before != after && (!rank || m.dims().back() * before % after)) return;
         if (m.size() * before > 256) return;
         declare(n + ".bitcast(" + std::string(name(to)) + ")", m.bitcast(to), [&] { return t.bitcast(to); });
@@ -262,7 +282,8 @@ class Machine {
         dims.push_back(k);
         n /= k;
       }
-    if (n != 1 || dims.empty() || c.chance(20)) dims.insert(dims.begin() + c.below(static_cast<std::int64_t>(dims.size()) + 1), n);
+    if (n != 1 || dims.empty() || c.chance(20))
+      dims.insert(dims.begin() + c.below(static_cast<std::int64_t>(dims.size()) + 1), n);
     return dims;
   }
 
@@ -282,10 +303,10 @@ class Machine {
     if (stop >= 0) s.stop = Dim(stop);
     return s;
   }
-  static std::vector<Index> slice_index(int rank, int axis, std::int64_t start, std::int64_t count, std::int64_t step) {
+  static std::vector<Index> slice_index(int rank, int axis, std::int64_t start, std::int64_t count,
+                                        std::int64_t step) {
     std::vector<Index> index;
-    for (int k = 0; k < rank; ++k)
-      index.emplace_back(k == axis ? as_slice(start, count, step) : Slice{});
+    for (int k = 0; k < rank; ++k) index.emplace_back(k == axis ? as_slice(start, count, step) : Slice{});
     return index;
   }
   static std::string slices(int rank, int axis, std::int64_t start, std::int64_t count, std::int64_t step) {
@@ -294,13 +315,15 @@ class Machine {
       std::int64_t stop = start + count * step;
       s += k ? ", " : "";
       s += k != axis ? "Slice{}"
-                     : "Slice{.start = " + std::to_string(start) + (stop >= 0 ? ", .stop = " + std::to_string(stop) : "") +
+                     : "Slice{.start = " + std::to_string(start) +
+                           (stop >= 0 ? ", .stop = " + std::to_string(stop) : "") +
                            ", .step = " + std::to_string(step) + "}";
     }
     return s + "}";
   }
 
-  // --- values ------------------------------------------------------------------------------------------------------
+  // --- values
+  // ------------------------------------------------------------------------------------------------------
 
   // A variable of the same dtype that fits `like`: broadcasts with it, or (into) to it.
   std::optional<Variable> partner(Choices& c, const Model& like, bool into) {
@@ -308,8 +331,8 @@ class Machine {
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       const Model& m = variables_[i].model;
       Dims dims;
-      if (m.dtype() == like.dtype() && eval::count(m.dims()) < 200 && broadcast(m.dims(), like.dims(), dims) &&
-          (!into || dims == like.dims()))
+      if (m.dtype() == like.dtype() && eval::count(m.dims()) < 200 &&
+          broadcast(m.dims(), like.dims(), dims) && (!into || dims == like.dims()))
         fitting.push_back(i);
     }
     if (fitting.empty()) return {};
@@ -323,11 +346,16 @@ class Machine {
     DType type = now.dtype;
     auto rank = static_cast<std::int64_t>(now.dims.size());
     switch (c.below(9)) {
-      case 0: declare(v.name + ".clone()", Model(now), [&] { return t.clone(); }); return;
-      case 1: declare(v.name + ".contiguous()", Model(now), [&] { return t.contiguous(); }); return;
+      case 0:
+        declare(v.name + ".clone()", Model(now), [&] { return t.clone(); });
+        return;
+      case 1:
+        declare(v.name + ".contiguous()", Model(now), [&] { return t.contiguous(); });
+        return;
       case 2: {
         DType to = kDTypes[c.below(3)];
-        declare(v.name + ".cast(" + std::string(name(to)) + ")", Model(cast(now, to)), [&] { return t.cast(to); });
+        declare(v.name + ".cast(" + std::string(name(to)) + ")", Model(cast(now, to)),
+                [&] { return t.cast(to); });
         return;
       }
       case 3: {
@@ -335,21 +363,25 @@ class Machine {
         double n = random_number(c, type);
         Array other(type, {}, {n});
         bool add = c.chance(70);
-        declare(v.name + (add ? " + " : " * ") + number(n, type), Model(elementwise(add ? Op::Add : Op::Mul, now, other)),
+        declare(v.name + (add ? " + " : " * ") + number(n, type),
+                Model(elementwise(add ? Op::Add : Op::Mul, now, other)),
                 [&] { return add ? t + operand(n, type) : t * operand(n, type); });
         return;
       }
-      case 4: case 5: {
+      case 4:
+      case 5: {
         auto other = partner(c, v.model, false);
         if (!other || !plain(now)) return;
         Array second = other->model.value();
         if (!plain(second)) return;
         switch (c.below(3)) {
           case 0:
-            declare(v.name + " + " + other->name, Model(elementwise(Op::Add, now, second)), [&] { return t + other->tensor; });
+            declare(v.name + " + " + other->name, Model(elementwise(Op::Add, now, second)),
+                    [&] { return t + other->tensor; });
             return;
           case 1:
-            declare(v.name + " - " + other->name, Model(elementwise(Op::Sub, now, second)), [&] { return t - other->tensor; });
+            declare(v.name + " - " + other->name, Model(elementwise(Op::Sub, now, second)),
+                    [&] { return t - other->tensor; });
             return;
           default:
             declare(v.name + ".maximum(" + other->name + ")", Model(elementwise(Op::Max, now, second)),
@@ -360,7 +392,8 @@ class Machine {
       case 6: {
         if (!rank || !plain(now)) return;
         auto axis = static_cast<int>(c.below(rank));
-        declare(v.name + ".sum(" + std::to_string(axis) + ")", Model(sum(now, axis)), [&] { return t.sum(axis); });
+        declare(v.name + ".sum(" + std::to_string(axis) + ")", Model(sum(now, axis)),
+                [&] { return t.sum(axis); });
         return;
       }
       case 7: {
@@ -373,7 +406,8 @@ class Machine {
           if (a != b || eval::count(o.model.dims()) > 100 || c.chance(30)) continue;
           Variable second = o;
           declare("cat({" + v.name + ", " + second.name + "}, " + std::to_string(axis) + ")",
-                  Model(cat(now, second.model.value(), axis)), [&] { return pg::cat({t, second.tensor}, axis); });
+                  Model(cat(now, second.model.value(), axis)),
+                  [&] { return pg::cat({t, second.tensor}, axis); });
           return;
         }
         return;
@@ -381,7 +415,8 @@ class Machine {
       default: {
         if (!rank) return;
         std::vector<std::int64_t> rows = random_rows(c, now.dims[0]);
-        declare(v.name + "[" + list(rows) + "]", Model(take(now, rows)), [&] { return t.at(std::vector<Index>{Index(rows)}); });
+        declare(v.name + "[" + list(rows) + "]", Model(take(now, rows)),
+                [&] { return t.at(std::vector<Index>{Index(rows)}); });
       }
     }
   }
@@ -389,12 +424,16 @@ class Machine {
   static std::vector<std::int64_t> random_rows(Choices& c, std::int64_t extent) {
     std::vector<std::int64_t> rows(at(c.between(1, 4)));
     // Often repeated, now and then out of range.
-    for (std::int64_t& r : rows) r = c.between(-extent - (c.chance(10) ? 1 : 0), extent - (c.chance(10) ? 0 : 1));
+    for (std::int64_t& r : rows)
+      r = c.between(-extent - (c.chance(10) ? 1 : 0), extent - (c.chance(10) ? 0 : 1));
     return rows;
   }
-  static std::string list(const std::vector<std::int64_t>& rows) { return "std::vector<std::int64_t>" + braces(rows); }
+  static std::string list(const std::vector<std::int64_t>& rows) {
+    return "std::vector<std::int64_t>" + braces(rows);
+  }
 
-  // --- writes ------------------------------------------------------------------------------------------------------
+  // --- writes
+  // ------------------------------------------------------------------------------------------------------
 
   void write(Choices& c) {
     Variable v = pick(c);
@@ -421,7 +460,8 @@ class Machine {
         t.assign(operand(n, type));
         m.write(single);
         return;
-      case 1: case 2: {
+      case 1:
+      case 2: {
         auto other = partner(c, m, true);
         if (!other) return;
         say(v.name + ".assign(" + other->name + ");");
@@ -440,8 +480,10 @@ class Machine {
           m.write(m.flip(axis).value());
           return;
         }
-        std::int64_t count = c.between(1, extent - 1), to = c.between(0, extent - count), from = c.between(0, extent - count);
-        say(v.name + "[" + slices(rank, axis, to, count, 1) + "] = " + v.name + "[" + slices(rank, axis, from, count, 1) + "];");
+        std::int64_t count = c.between(1, extent - 1), to = c.between(0, extent - count),
+                     from = c.between(0, extent - count);
+        say(v.name + "[" + slices(rank, axis, to, count, 1) + "] = " + v.name + "[" +
+            slices(rank, axis, from, count, 1) + "];");
         t.set(slice_index(rank, axis, to, count, 1), t.at(slice_index(rank, axis, from, count, 1)));
         m.slice(axis, to, count, 1).write(m.slice(axis, from, count, 1).value());
         return;
@@ -460,7 +502,8 @@ class Machine {
         m.write(elementwise(Op::Add, now, second));
         return;
       }
-      case 5: case 6: {
+      case 5:
+      case 6: {
         if (!rank) return;
         auto axis = static_cast<int>(c.below(rank));
         std::int64_t extent = m.dims()[at(axis)];
@@ -468,7 +511,8 @@ class Machine {
         auto [start, count, step] = random_slice(c, extent);
         Model part = m.slice(axis, start, count, step);
         auto other = c.chance(60) ? partner(c, part, true) : std::nullopt;
-        say(v.name + "[" + slices(rank, axis, start, count, step) + "] = " + (other ? other->name : number(n, type)) + ";");
+        say(v.name + "[" + slices(rank, axis, start, count, step) +
+            "] = " + (other ? other->name : number(n, type)) + ";");
         std::vector<Index> index = slice_index(rank, axis, start, count, step);
         if (other)
           t.set(index, other->tensor);
@@ -514,7 +558,8 @@ class Machine {
 Program random_program(std::uint64_t seed) {
   Choices c(seed * 0x9E3779B97F4A7C15u + 1);
   Program p;
-  for (std::int64_t i = 0, n = c.between(4, 40); i < n; ++i) p.push_back(static_cast<std::uint64_t>(c.below(1 << 30)));
+  for (std::int64_t i = 0, n = c.between(4, 40); i < n; ++i)
+    p.push_back(static_cast<std::uint64_t>(c.below(1 << 30)));
   return p;
 }
 
@@ -525,7 +570,8 @@ Program shrink(Program program, Reader read) {
     bool smaller = false;
     for (std::size_t start = 0; start + chunk <= program.size();) {
       Program without = program;
-      without.erase(without.begin() + static_cast<std::ptrdiff_t>(start), without.begin() + static_cast<std::ptrdiff_t>(start + chunk));
+      without.erase(without.begin() + static_cast<std::ptrdiff_t>(start),
+                    without.begin() + static_cast<std::ptrdiff_t>(start + chunk));
       if (!run(without, read).wrong.empty()) {
         program = std::move(without);
         smaller = true;

@@ -1,5 +1,6 @@
-// Random programs of storage: creations, views, values, writes, reads, at random points computed. A program is a list of
-// numbers, a step each, so that any part of it is a program too, and a failing one can be made small.
+// Random programs of storage: creations, views, values, writes, reads, at random points computed. A program
+// is a list of numbers, a step each, so that any part of it is a program too, and a failing one can be made
+// small.
 #pragma once
 
 #include <cstdint>

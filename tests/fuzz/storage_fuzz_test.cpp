@@ -1,5 +1,5 @@
-// Laziness is invisible: random programs read what an eager model of them reads. FUZZ_SECONDS and FUZZ_SEED lengthen the
-// search and move its beginning.
+// Laziness is invisible: random programs read what an eager model of them reads. FUZZ_SECONDS and FUZZ_SEED
+// lengthen the search and move its beginning.
 #include "fuzz/storage_fuzz.h"
 
 #include <chrono>
@@ -20,7 +20,8 @@ void fuzz(Reader read) {
   auto first = static_cast<std::uint64_t>(number_of("FUZZ_SEED", 1));
   auto end = std::chrono::steady_clock::now() + seconds;
   std::uint64_t seed = first;
-  for (; seed < first + 400 || (std::getenv("FUZZ_SECONDS") && std::chrono::steady_clock::now() < end); ++seed) {
+  for (; seed < first + 400 || (std::getenv("FUZZ_SECONDS") && std::chrono::steady_clock::now() < end);
+       ++seed) {
     Program program = random_program(seed);
     if (run(program, read).wrong.empty()) {
       if (std::chrono::steady_clock::now() > end) break;

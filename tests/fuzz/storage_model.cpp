@@ -39,7 +39,9 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
 Model::Model(const Array& value)
-    : dtype_(value.dtype), dims_(value.dims), bytes_(std::make_shared<std::vector<std::uint8_t>>(value.bytes())) {
+    : dtype_(value.dtype),
+      dims_(value.dims),
+      bytes_(std::make_shared<std::vector<std::uint8_t>>(value.bytes())) {
   for (std::size_t i = 0; i < bytes_->size(); ++i) place_.push_back(i);
 }
 
@@ -51,12 +53,15 @@ Array Model::value() const {
 
 void Model::write(const Array& value) const {
   Array wide(dtype_, dims_);
-  each(dims_, [&](std::int64_t i, const Dims& out) { wide.data[at(i)] = value.data[within(value.dims, out)]; });
+  each(dims_,
+       [&](std::int64_t i, const Dims& out) { wide.data[at(i)] = value.data[within(value.dims, out)]; });
   std::vector<std::uint8_t> fresh = wide.bytes();
   for (std::size_t i = 0; i < fresh.size(); ++i) (*bytes_)[place_[i]] = fresh[i];
 }
 
-bool Model::repeats() const { return std::unordered_set(place_.begin(), place_.end()).size() != place_.size(); }
+bool Model::repeats() const {
+  return std::unordered_set(place_.begin(), place_.end()).size() != place_.size();
+}
 
 Model Model::moved(Dims dims, const std::function<void(const Dims&, Dims&)>& inner) const {
   Model m = *this;
@@ -112,7 +117,8 @@ Model Model::slice(int axis, std::int64_t start, std::int64_t count, std::int64_
 
 Model Model::diagonal(int axis0, int axis1, std::int64_t offset) const {
   std::int64_t row = std::max<std::int64_t>(0, -offset), column = std::max<std::int64_t>(0, offset);
-  std::int64_t length = std::max<std::int64_t>(0, std::min(dims_[at(axis0)] - row, dims_[at(axis1)] - column));
+  std::int64_t length =
+      std::max<std::int64_t>(0, std::min(dims_[at(axis0)] - row, dims_[at(axis1)] - column));
   Dims dims;
   for (int k = 0; k < rank(); ++k)
     if (k != axis0 && k != axis1) dims.push_back(dims_[at(k)]);
@@ -198,7 +204,8 @@ Array take(const Array& a, std::span<const std::int64_t> rows) {
   for (std::size_t k = 0; k < rows.size(); ++k) {
     std::int64_t row = rows[k] < 0 ? rows[k] + n : rows[k];
     if (row < 0 || row >= n) continue;
-    for (std::int64_t i = 0; i < row_size; ++i) r.data[k * at(row_size) + at(i)] = a.data[at(row * row_size + i)];
+    for (std::int64_t i = 0; i < row_size; ++i)
+      r.data[k * at(row_size) + at(i)] = a.data[at(row * row_size + i)];
   }
   return r;
 }

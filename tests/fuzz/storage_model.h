@@ -1,5 +1,5 @@
-// What storage means, told without laziness: bytes somewhere, and views that say for each of their bytes where it is. The
-// storage fuzzer runs every program on this beside the library.
+// What storage means, told without laziness: bytes somewhere, and views that say for each of their bytes
+// where it is. The storage fuzzer runs every program on this beside the library.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,8 @@ class Model {
 
  private:
   // The view in which the element at `out` is that at inner(out) of this one.
-  Model moved(eval::Dims dims, const std::function<void(const eval::Dims& out, eval::Dims& inner)>& inner) const;
+  Model moved(eval::Dims dims,
+              const std::function<void(const eval::Dims& out, eval::Dims& inner)>& inner) const;
 
   DType dtype_ = DType::Void;
   eval::Dims dims_;
