@@ -1,0 +1,345 @@
+// Which values get storage of their own, and how every kernel reaches what it reads. Works from results to inputs: when
+// a node's turn comes, all its users are placed, so what each of them needs of it is known.
+#include <algorithm>
+
+#include "schedule/plan.h"
+
+namespace pg::schedule {
+namespace {
+
+bool passes_through(Ref n) { return n.is(Op::Detach) || n.is(Op::Leaf) || n.is(Op::ContiguousBackward) || n.is(Op::Contiguous); }
+
+// The base of a view that is written, past movements and bitcasts.
+Ref view_base(Ref view) {
+  while (view.has(kMovement) || view.is(Op::Bitcast) || view.is(Op::Detach) || view.is(Op::Leaf)) view = view.src(0);
+  return view;
+}
+
+// Arithmetic per element, in units of a simple vector instruction.
+double own_work(Ref n) {
+  switch (n.op()) {
+    case Op::Cast: case Op::Bitcast: return 0;
+    case Op::Div: case Op::Sqrt: case Op::FloorDiv: case Op::FloorMod: case Op::CDiv: case Op::CMod: return 4;
+    case Op::Exp: case Op::Exp2: case Op::Log: case Op::Log2: case Op::Tanh: return 12;
+    case Op::Sin: case Op::Cos: case Op::Erf: case Op::Pow: return 30;
+    case Op::Threefry: return 80;
+    default: return n.has(kElementwise) ? 1 : 0;
+  }
+}
+
+double elements(Ref n) { return static_cast<double>(max_numel(shape_of(n))); }
+
+}  // namespace
+
+Ref storage_node(Ref n) {
+  for (Ref s = n;;) {
+    if (s.is(Op::Detach) || s.is(Op::Leaf) || s.is(Op::ContiguousBackward))
+      n = s = s.src(0);
+    else if (s.is(Op::Reshape) || (s.is(Op::Contiguous) && !s.src(0).has(kMovement)))
+      s = s.src(0);
+    else
+      return s.has(kMovement) ? n : s;
+  }
+}
+
+Planner::Planner(Ref call, std::string_view device, const absl::flat_hash_set<std::int64_t>& demoted)
+    : call_(call), default_device_(device), demoted_(demoted), order_(toposort(call)) {
+  for (Ref n : order_)
+    if (n.is(Op::Param)) {
+      auto slot = static_cast<std::size_t>(n.i() & (kDonated - 1));
+      if (buffers_.size() <= slot) buffers_.resize(slot + 1);
+      buffers_[slot] = {n.dtype(), max_numel(n.src(0)), n.nsrc() > 1 ? n.src(1).str() : default_device_};
+      buffer_[n.node()] = static_cast<int>(slot);
+    }
+  params_ = buffers_.size();
+}
+
+std::string Planner::device_of(Ref node) {
+  // Sources first, in the order of the call's nodes.
+  if (devices_.empty())
+    for (Ref n : order_) {
+      std::string& d = devices_[n.node()];
+      if (n.is(Op::Param))
+        d = n.nsrc() > 1 ? n.src(1).str() : default_device_;
+      else if (n.is(Op::Copy))
+        d = n.str();
+      else
+        for (Node* s : n.srcs())
+          if (d.empty()) d = devices_[s];
+    }
+  const std::string& d = devices_[node.node()];
+  return d.empty() ? default_device_ : d;
+}
+
+int Planner::new_buffer(Ref node) {
+  buffers_.push_back({node.dtype(), max_numel(shape_of(node)), device_of(node)});
+  return static_cast<int>(buffers_.size()) - 1;
+}
+
+void Planner::find_forced() {
+  device_of(call_);
+  for (Node* r : call_.srcs()) {
+    roots_.push_back(storage_node(r));
+    forced_.insert(roots_.back().node());
+  }
+  for (Ref n : order_) {
+    if (n.is(Op::After)) forced_.insert(n.node());
+    if (n.is(Op::Contiguous)) forced_.insert(storage_node(n).node());
+    if (n.is(Op::Copy)) {
+      forced_.insert(n.node());
+      if (!devices_[n.src(0).node()].empty()) forced_.insert(storage_node(n.src(0)).node());
+    }
+    if (n.is(Op::Store)) continue;  // its view is no reader
+    for (Node* s : n.srcs()) ++consumers_[s];
+  }
+}
+
+void Planner::estimate_work() {
+  for (Ref n : order_) {
+    double work = own_work(n), inputs = 0;
+    bool stored = n.is(Op::Param) || forced_.contains(n.node());
+    if (!stored && n.dtype() != DType::Void)
+      for (Node* s : n.srcs()) {
+        if (s->dtype == DType::Void) continue;
+        work += work_[s];
+        inputs += inputs_[s];
+      }
+    if (n.is(Op::Reduce)) work = (work + 1) * elements(n.src(0)) / std::max(1.0, elements(n));
+    if (stored) {
+      work = 1;
+      inputs = elements(n);
+    }
+    work_[n.node()] = std::min(work, 1e12);
+    inputs_[n.node()] = inputs;
+  }
+}
+
+std::int64_t Planner::plan() {
+  find_forced();
+  estimate_work();
+  for (std::size_t i = order_.size(); i-- > 0;) process(order_[i]);
+  // A write in place may read what it overwrites only at the index it writes.
+  for (auto& [node, k] : overwriter_) {
+    const KernelPlan& kernel = kernels_[static_cast<std::size_t>(k)];
+    if (!kernel.reads.contains(node)) continue;
+    Ref offset = flatten(kernel.target_shape, kernel.target);
+    for (int id : uses_[node]) {
+      const Entry& e = entries_[static_cast<std::size_t>(id)];
+      if (e.kernel == k && e.load && !same(flatten(shape_of(node), e.index), offset)) return buffer_[node];
+    }
+  }
+  return -1;
+}
+
+void Planner::process(Ref n) {
+  if (n.dtype() == DType::Void && !n.is(Op::Store)) return;
+  if (n.is(Op::Store) || n.is(Op::Const) || n.is(Op::Bind) || n.is(Op::Var)) return;
+  auto& entries = uses_[n.node()];
+  bool stored = n.is(Op::Param);
+  if (!stored) {
+    bool forced = forced_.contains(n.node());
+    if (!forced && entries.empty()) return;
+    stored = forced || should_store(n, entries);
+    if (stored) {
+      if (n.is(Op::After)) {
+        start_write(n);
+      } else if (n.is(Op::Copy)) {
+        start_copy(n);
+      } else {
+        auto it = buffer_.find(n.node());  // given by a write that continues in it
+        start_kernel(n, it != buffer_.end() ? it->second : new_buffer(n));
+      }
+    }
+  }
+  // By index: expanding adds entries, and the vector of them may move.
+  for (std::size_t i = 0; i < uses_[n.node()].size(); ++i) {
+    int id = uses_[n.node()][i];
+    if (!stored) {
+      expand_entry(id);
+      continue;
+    }
+    Entry& e = entries_[static_cast<std::size_t>(id)];
+    e.load = true;
+    kernels_[static_cast<std::size_t>(e.kernel)].reads.insert(n.node());
+  }
+}
+
+bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
+  if (n.has(kMovement) || passes_through(n) || n.is(Op::Arange) || n.is(Op::ScalarParam)) return false;
+  double evals = 0, size = elements(n);
+  bool in_reduce = false;
+  for (int id : entries) {
+    const Entry& e = entries_[static_cast<std::size_t>(id)];
+    evals += e.evals;
+    in_reduce |= e.in_reduce;
+  }
+  // A reduction is computed once: not again per user, nor per iteration of a loop it does not depend on.
+  if (n.is(Op::Reduce)) return entries.size() > 1 || in_reduce || evals * 4 > size * 5;
+  double work = work_.at(n.node());
+  // What expands from few elements (one-hot, masks, broadcasts) is cheaper to make again than to read.
+  if (inputs_.at(n.node()) * 4 <= size && work <= 16) return false;
+  // Twice the arithmetic is still no worse than a store, a load, and a kernel more.
+  constexpr double kLoad = 1, kStore = 2, kPatience = 2;
+  return evals * work > kPatience * (size * (work + kStore) + evals * kLoad);
+}
+
+int Planner::entry(Ref node, int kernel, const Index& index, double evals, bool in_reduce) {
+  auto& list = uses_[node.node()];
+  for (int id : list) {
+    Entry& e = entries_[static_cast<std::size_t>(id)];
+    if (e.kernel == kernel && same(e.index.valid, index.valid) && std::equal(e.index.at.begin(), e.index.at.end(), index.at.begin(), index.at.end(), [](Ref a, Ref b) { return same(a, b); })) {
+      e.in_reduce |= in_reduce;
+      return id;
+    }
+  }
+  int id = static_cast<int>(entries_.size());
+  entries_.push_back({.node = node, .kernel = kernel, .index = index, .evals = evals, .in_reduce = in_reduce});
+  list.push_back(id);
+  return id;
+}
+
+int Planner::open_kernel(Ref node, int buffer, Ref shape) {
+  int k = static_cast<int>(kernels_.size());
+  kernels_.push_back({.node = node, .buffer = buffer, .device = device_of(node)});
+  KernelPlan& kernel = kernels_.back();
+  Index index;
+  index.valid = bool_const(true);
+  for (int i = 0; i < rank(shape); ++i) {
+    Ref d = dim(shape, i);
+    if (d.is_const(1)) {
+      index.at.push_back(idx(0));
+    } else {
+      index.at.push_back(range(kernel.next_range++, RangeKind::Loop, d));
+      kernel.ranges.push_back(index.at.back());
+    }
+  }
+  kernel.target = index;
+  kernel.target_shape = shape;
+  buffer_[node.node()] = buffer;
+  producer_[node.node()] = k;
+  return k;
+}
+
+void Planner::start_kernel(Ref node, int buffer) {
+  int k = open_kernel(node, buffer, shape_of(node));
+  KernelPlan& kernel = kernels_[static_cast<std::size_t>(k)];
+  kernel.value = static_cast<int>(entries_.size());
+  entries_.push_back({.node = node, .kernel = k, .index = kernel.target, .evals = elements(node), .in_reduce = false});
+  expand_entry(kernel.value);
+}
+
+// After(old, Store(view, value)): a kernel over the view that stores the value into the storage of old, or of a copy.
+void Planner::start_write(Ref node) {
+  Ref old = node.src(0), view = node.src(1).src(0), value = node.src(1).src(1);
+  Ref base = storage_node(old);
+  bool whole = same(storage_node(view), base);
+  auto given = buffer_.find(node.node());
+  int buffer = given != buffer_.end() ? given->second : -1;
+  bool donated = base.is(Op::Param) && (base.i() & kDonated) && !demoted_.contains(base.i() & (kDonated - 1)) && buffer < 0 &&
+                 !overwriter_.contains(base.node());
+  if (buffer < 0) buffer = donated ? buffer_[base.node()] : new_buffer(node);
+  int k = open_kernel(node, buffer, shape_of(value));
+  KernelPlan& kernel = kernels_[static_cast<std::size_t>(k)];
+  kernel.value = entry(value, k, kernel.target, elements(value), false);
+  if (donated) {
+    overwriter_[base.node()] = k;
+    demotable_.push_back(base.i() & (kDonated - 1));
+  }
+  Index target = kernel.target;
+  Ref n = view;
+  for (; !same(n, view_base(view)); n = n.src(0))
+    if (n.has(kMovement)) target = source_index(n, target);
+  kernel.target = target;
+  kernel.target_shape = shape_of(n);
+  if (whole || donated) return;
+  // The rest of the old contents must be there first: made in this very storage if nobody else wants them.
+  if (!base.is(Op::Param) && consumers_[base.node()] == 1 && !buffer_.contains(base.node()) && same(base, old)) {
+    forced_.insert(base.node());
+    buffer_[base.node()] = buffer;
+    overwriter_[base.node()] = k;
+    return;
+  }
+  Ref copy = make(Op::Contiguous, old.dtype(), {old});
+  devices_[copy.node()] = device_of(old);
+  start_kernel(copy, buffer);
+  overwriter_[copy.node()] = k;
+}
+
+void Planner::start_copy(Ref node) {
+  Ref from = storage_node(node.src(0));
+  if (devices_[node.src(0).node()].empty()) return start_kernel(node, new_buffer(node));  // computed where it is wanted
+  int k = static_cast<int>(kernels_.size());
+  kernels_.push_back({.node = node, .buffer = new_buffer(node), .device = device_of(node), .copy_of = from});
+  buffer_[node.node()] = kernels_.back().buffer;
+  producer_[node.node()] = k;
+  kernels_.back().reads.insert(from.node());
+}
+
+void Planner::expand_entry(int id) {
+  Entry e = entries_[static_cast<std::size_t>(id)];
+  children_of(e);
+  entries_[static_cast<std::size_t>(id)] = std::move(e);
+}
+
+void Planner::children_of(Entry& e) {
+  Ref n = e.node;
+  auto child = [&](Ref s, const Index& index, double evals, bool in_reduce) {
+    e.children.push_back(entry(s, e.kernel, index, evals, in_reduce));
+  };
+  if (n.has(kMovement)) return child(n.src(0), source_index(n, e.index), e.evals, e.in_reduce);
+  if (passes_through(n) || n.is(Op::Copy)) return child(n.src(0), e.index, e.evals, e.in_reduce);
+  if (n.has(kElementwise)) {
+    Ref shape = shape_of(n);
+    for (Node* s : n.srcs()) child(s, broadcast_index(shape, shape_of(s), e.index), e.evals, e.in_reduce);
+    return;
+  }
+  switch (n.op()) {
+    case Op::Param: case Op::Const: case Op::Bind: case Op::ScalarParam: case Op::Arange: return;
+    case Op::Reduce: {
+      Ref shape = shape_of(n.src(0));
+      Index index = e.index;
+      double evals = e.evals;
+      for (int i = 0; i < rank(shape); ++i) {
+        Ref d = dim(shape, i);
+        if (!(n.reduce_axes() >> i & 1) || d.is_const(1)) continue;
+        Ref r = range(kernels_[static_cast<std::size_t>(e.kernel)].next_range++, RangeKind::Reduce, d);
+        index.at[static_cast<std::size_t>(i)] = r;
+        e.ranges.push_back(r);
+        evals *= static_cast<double>(d.hi());
+      }
+      return child(n.src(0), index, evals, true);
+    }
+    case Op::Index: {
+      Ref x = shape_of(n.src(0)), rows = shape_of(n.src(1));
+      auto lead = static_cast<std::size_t>(rank(rows));
+      Index at;
+      at.valid = e.index.valid;
+      at.at.assign(e.index.at.begin(), e.index.at.begin() + static_cast<std::ptrdiff_t>(lead));
+      child(n.src(1), at, e.evals, e.in_reduce);
+      Ref values = n.src(1);
+      e.row = make(Op::ScalarParam, DType::WeakInt, {idx(values.lo()), idx(values.hi())}, Arg{.i = (std::int64_t{1} << 40) + e.children[0]});
+      Index of;
+      of.valid = e.index.valid & ge(e.row, idx(0)) & (e.row < dim(x, 0));
+      of.at.push_back(e.row);
+      of.at.insert(of.at.end(), e.index.at.begin() + static_cast<std::ptrdiff_t>(lead), e.index.at.end());
+      return child(n.src(0), of, e.evals, e.in_reduce);
+    }
+    case Op::Cat: {
+      auto axis = static_cast<std::size_t>(n.i());
+      Ref start = idx(0), at = e.index.at[axis];
+      for (Node* s : n.srcs()) {
+        Ref size = dim(shape_of(s), static_cast<int>(axis));
+        Index index = e.index;
+        index.at[axis] = at - start;
+        index.valid = e.index.valid & ge(at, start) & (at < start + size);
+        double share = static_cast<double>(size.hi()) / static_cast<double>(std::max<std::int64_t>(1, dim(shape_of(n), static_cast<int>(axis)).hi()));
+        child(s, index, e.evals * share, e.in_reduce);
+        start = start + size;
+      }
+      return;
+    }
+    default: throw InternalError("[schedule] " + std::string(info(n.op()).name) + " in a tensor graph");
+  }
+}
+
+}  // namespace pg::schedule

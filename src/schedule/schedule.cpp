@@ -1,0 +1,65 @@
+#include "schedule/schedule.h"
+
+#include <algorithm>
+#include <map>
+
+#include "rewrite/rewrite.h"
+#include "rules/symbolic.h"
+#include "schedule/plan.h"
+
+namespace pg::schedule {
+
+// Producers before readers, readers before those who overwrite; among the ready, the order of the program.
+std::vector<int> Planner::order() const {
+  std::size_t n = kernels_.size();
+  std::vector<std::vector<int>> next(n);
+  std::vector<int> waits(n, 0);
+  auto edge = [&](int from, int to) {
+    if (from == to) return;
+    next[static_cast<std::size_t>(from)].push_back(to);
+    ++waits[static_cast<std::size_t>(to)];
+  };
+  for (std::size_t k = 0; k < n; ++k)
+    for (Node* read : kernels_[k].reads) {
+      if (auto it = producer_.find(read); it != producer_.end()) edge(it->second, static_cast<int>(k));
+      if (auto it = overwriter_.find(read); it != overwriter_.end()) edge(static_cast<int>(k), it->second);
+    }
+  for (auto& [node, k] : overwriter_)
+    if (auto it = producer_.find(node); it != producer_.end()) edge(it->second, k);
+  // Kernels were started from results to inputs, so the highest number is the earliest work.
+  std::vector<int> ready, order;
+  for (std::size_t k = 0; k < n; ++k)
+    if (!waits[k]) ready.push_back(static_cast<int>(k));
+  std::make_heap(ready.begin(), ready.end());
+  while (!ready.empty()) {
+    std::pop_heap(ready.begin(), ready.end());
+    int k = ready.back();
+    ready.pop_back();
+    order.push_back(k);
+    for (int to : next[static_cast<std::size_t>(k)])
+      if (--waits[static_cast<std::size_t>(to)] == 0) {
+        ready.push_back(to);
+        std::push_heap(ready.begin(), ready.end());
+      }
+  }
+  return order.size() == n ? order : std::vector<int>{};
+}
+
+Schedule schedule(Ref call, std::string_view device) {
+  absl::flat_hash_set<std::int64_t> demoted;
+  Ref graph = rewrite(call, rules::movement(), {.name = "simplify movement"});
+  for (;;) {
+    Planner planner(graph, device, demoted);
+    std::int64_t refuse = planner.plan();
+    std::vector<int> order;
+    if (refuse < 0) {
+      order = planner.order();
+      if (!order.empty() || planner.empty()) return planner.finish(order);
+      refuse = planner.slot_to_demote();
+      if (refuse < 0) throw InternalError("[schedule] kernels depend on each other in a circle");
+    }
+    demoted.insert(refuse);
+  }
+}
+
+}  // namespace pg::schedule
