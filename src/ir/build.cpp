@@ -20,6 +20,13 @@ bool goes_left(Ref a, Ref b) {
   return a->hash < b->hash;
 }
 
+// Sizes that no memory holds stay sizes that no memory holds.
+std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
+  std::int64_t r;
+  if (!__builtin_mul_overflow(a, b, &r)) return r;
+  return (a < 0) == (b < 0) ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
+
 bool is_scalar_const(Ref x) { return x.is_const() && x.lanes() == 1; }
 
 // A splat of a constant folds like the constant.
@@ -110,13 +117,13 @@ Ref dim(Ref shape, int axis) { return is_concrete(shape) ? idx(shape.ints()[stat
 
 std::int64_t numel(Ref shape) {
   std::int64_t n = 1;
-  for (std::int64_t d : dims(shape)) n *= d;
+  for (std::int64_t d : dims(shape)) n = saturating_mul(n, d);
   return n;
 }
 std::int64_t max_numel(Ref shape) {
   if (is_concrete(shape)) return numel(shape);
   std::int64_t n = 1;
-  for (Node* d : shape.srcs()) n *= d->hi;
+  for (Node* d : shape.srcs()) n = saturating_mul(n, d->hi);
   return n;
 }
 
