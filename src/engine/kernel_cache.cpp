@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "codegen/compile.h"
 #include "engine/engine.h"
+#include "ir/print.h"
 #include "render/program.h"
 
 namespace pg::engine {
@@ -109,6 +110,13 @@ bool unpack(const std::string& in, runtime::ProgramImage& image, CompiledKernel&
 }
 
 constexpr std::string_view kTable = "kernels";
+
+std::string render(std::string_view language, Ref linear, const ProgramInfo& program, const Target& target) {
+  if (language == "llvm") return render_llvm(linear, program, target);
+  if (language == "c") return render_c(linear, program, target);
+  if (language == "program") return print(linear);
+  throw DeviceError("[realize] no renderer for the language \"" + std::string(language) + "\"");
+}
 
 // "r_512_32_20_20": r with, e without a reduction, then the extents of its loops.
 std::string kernel_name(Ref kernel) {

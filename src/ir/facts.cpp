@@ -33,7 +33,7 @@ bool bounds_of(const Node* n, Bounds& r) {
   switch (n->op) {
     case Op::Const: r = {n->arg.i, n->arg.i}; return n->dtype != u64 || n->arg.i >= 0;
     case Op::Range: r = {0, std::max<I>(1, a.hi) - 1}; return true;
-    case Op::Arange: r = {0, std::max<I>(0, max_numel(n->src[0]) - 1)}; return true;
+    case Op::Arange: r = {0, std::max<I>(1, max_numel(n->src[0])) - 1}; return true;
     case Op::Special: r = {0, std::max<I>(1, a.hi) - 1}; return true;
     case Op::Iota: r = {0, n->lanes - 1}; return true;
     case Op::Var: case Op::ScalarParam: r = {a.lo, b.hi}; return true;

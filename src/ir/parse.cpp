@@ -518,6 +518,12 @@ class Parser {
           if (it == ops_by_name().end()) fail(start, "expected the op of a reduction");
           op = static_cast<std::uint64_t>(it->second);
         }
+        if (take(';')) {
+          skip();
+          std::int64_t number = plain_int();
+          if (number < 0 || number >> 56) fail(where, "the number is out of range");
+          axes = static_cast<std::uint64_t>(number);
+        }
         while (take(',')) {
           skip();
           std::int64_t axis = plain_int();

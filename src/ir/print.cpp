@@ -120,8 +120,12 @@ bool put_argument(std::string& out, Ref n) {
       out += '[';
       if ((i & 255) < kOpCount) out += info(n.reduce_op()).name;
       else put_int(out, i & 255);
-      for (int axis = 0; axis < 56; ++axis)
-        if (n.reduce_axes() >> axis & 1) put_int(out += ", ", axis);
+      if (n.is(Op::Acc) || n.nsrc() > 1) {  // a number there, a mask of axes elsewhere
+        if (n.reduce_axes()) put_int(out += "; ", static_cast<std::int64_t>(n.reduce_axes()));
+      } else {
+        for (int axis = 0; axis < 56; ++axis)
+          if (n.reduce_axes() >> axis & 1) put_int(out += ", ", axis);
+      }
       break;
     }
     case ArgKind::Ints:

@@ -10,6 +10,7 @@
 // A node is Op.type[argument](sources). The type is left out where it follows from the sources; elementwise ops are
 // written with the operators of C++, which bind as there. A shape is a tuple: (), (4,), (n, 8). A number takes the type
 // of its fellow operands; elsewhere 4 is a weak integer, and any type can be said: 4:i32, 0.5:f16, -inf:f32x8 (a splat).
+// Reduce[Add, 0, 2] of a tensor names axes; Acc[Add; 3], and Reduce[Add; 4] of a kernel, a number.
 // Names mean nothing; the printer numbers them in order, after slots and range ids where these are unique.
 #pragma once
 
