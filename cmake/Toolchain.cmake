@@ -24,6 +24,8 @@ add_compile_options(
   -Wcast-align -Wold-style-cast -Wunused -Wnull-dereference -Wmismatched-tags -Wunreachable-code
   # Option structs are filled by name; what is left out keeps its default.
   -Wno-missing-designated-field-initializers
+  # Nodes end in their sources: a flexible array member.
+  -Wno-c99-extensions
   # An elementwise operation rounds once, also when the host folds it.
   -ffp-contract=off)
 

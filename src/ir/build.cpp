@@ -92,6 +92,11 @@ Ref alu(Op op, std::span<const Ref> srcs) {
   if (lanes > 1)
     for (Ref& s : wide) s = splat(s, lanes);
   DType t = info(op).flags & kComparison ? DType::Bool : srcs[op == Op::Where ? 1 : 0].dtype();
+  // What is the same in every lane is computed once.
+  if (lanes > 1 && std::all_of(wide.begin(), wide.end(), [](Ref s) { return s.is(Op::Splat); })) {
+    for (Ref& s : wide) s = s.src(0);
+    return splat(make(op, t, 1, wide), lanes);
+  }
   return make(op, t, lanes, wide);
 }
 Ref alu(Op op, std::initializer_list<Ref> srcs) { return alu(op, std::span<const Ref>(srcs.begin(), srcs.size())); }

@@ -1,0 +1,31 @@
+#include "codegen/compile.h"
+
+#include "base/flags.h"
+#include "codegen/choose.h"
+#include "codegen/expand.h"
+#include "codegen/linearize.h"
+#include "rewrite/rewrite.h"
+#include "rules/decompose.h"
+#include "rules/symbolic.h"
+
+namespace pg::codegen {
+
+Ref lower_with(Ref kernel, const std::vector<Opt>& options, const Target& target) {
+  Ref k = kernel;
+  for (const Opt& o : options) k = apply(k, o);
+  k = expand(k);
+  k = rewrite(k, rules::symbolic(), {.name = "simplify expanded"});
+  k = rewrite(k, rules::decompose(), {.name = "decompose", .ctx = const_cast<Target*>(&target)});
+  k = lower_indices(k, target);
+  k = rewrite(k, rules::late(), {.name = "late"});
+  return linearize(k, target);
+}
+
+Lowered lower(Ref kernel, const Target& target) {
+  Ref k = merge_loops(kernel);
+  std::vector<Opt> options;
+  if (!flags::noopt()) options = choose_options(k, target);
+  return {lower_with(k, options, target), options};
+}
+
+}  // namespace pg::codegen

@@ -1,0 +1,20 @@
+// The whole lowering of a kernel, in order: from a kernel graph to a linear program for a target.
+#pragma once
+
+#include <vector>
+
+#include "codegen/options.h"
+#include "ir/target.h"
+
+namespace pg::codegen {
+
+struct Lowered {
+  Ref linear;
+  std::vector<Opt> options;
+};
+
+/// With the options given, or those the cost model chooses. Throws InternalError naming the pass that failed.
+Lowered lower(Ref kernel, const Target& target);
+Ref lower_with(Ref kernel, const std::vector<Opt>& options, const Target& target);
+
+}  // namespace pg::codegen

@@ -1,0 +1,46 @@
+// A kernel graph as the code generator sees it: its loops, and how each access to memory moves with each of them.
+#pragma once
+
+#include <vector>
+
+#include <absl/container/flat_hash_map.h>
+
+#include "ir/build.h"
+
+namespace pg::codegen {
+
+/// How an offset moves with one loop variable.
+struct Stride {
+  std::int64_t value = 0;
+  bool regular = true;  // false: not linear in the variable (division, table lookup, ...)
+};
+
+struct Access {
+  Ref index;     // the Index node
+  DType dtype;
+  bool store;
+  std::vector<Stride> strides;  // by loop, in the order of Kernel::loops
+  std::vector<bool> gated;      // whether the gate depends on the loop
+};
+
+struct Kernel {
+  explicit Kernel(Ref sink);
+  Ref sink;
+  std::vector<Ref> loops;     // output ranges in order, then those of reductions
+  std::size_t outputs = 0;    // how many are output ranges
+  std::vector<Ref> reduces;
+  std::vector<Access> accesses;
+  std::vector<bool> in_values;  // by loop: used as a value, not just in offsets and gates
+
+  int loop_of(Ref range) const;
+  bool is_reduce(std::size_t loop) const { return loop >= outputs; }
+  std::int64_t extent(std::size_t loop) const { return loops[loop].src(0).hi(); }
+};
+
+/// Sets of loops a node depends on, as masks over Kernel::loops; loops a Reduce closes are not in its mask.
+absl::flat_hash_map<Node*, std::uint64_t> dependences(const Kernel& kernel);
+
+/// How `offset` moves with `range`.
+Stride stride_of(Ref offset, Ref range);
+
+}  // namespace pg::codegen

@@ -1,0 +1,296 @@
+#include "codegen/linearize.h"
+
+#include <algorithm>
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+#include <absl/container/inlined_vector.h>
+
+#include "codegen/kernel.h"
+
+namespace pg::codegen {
+namespace {
+
+using Refs = absl::InlinedVector<Ref, 8>;
+
+bool fits_i32(Ref n) { return n.lo() >= int_min(i32) && n.hi() <= int_max(i32); }
+
+class Linearizer {
+ public:
+  Linearizer(Ref root, const Target& target) : kernel_(root), target_(target), masks_(dependences(kernel_)) {}
+
+  Ref run() {
+    find_scopes();
+    for (Node* s : kernel_.sink.srcs()) visit(s);
+    emit_scope(0);
+    return make(Op::Linear, DType::Void, 1, out_);
+  }
+
+ private:
+  // A loop and what happens in each of its iterations, in order. Scope 0 is the kernel itself.
+  struct Scope {
+    Ref loop;
+    int parent = -1, depth = 0;
+    struct Item {
+      Ref node;        // an instruction, or
+      int group = -1;  // reductions in loops of their own
+    };
+    std::vector<Item> items;
+  };
+  // Reductions over the same loops, run together.
+  struct Group {
+    std::vector<Ref> reduces;
+    std::vector<int> scopes;  // of its loops, outermost first
+    bool visited = false;
+  };
+
+  static bool loops(Ref reduce) { return reduce.src(reduce.nsrc() - 1).is(Op::Range) && values_of(reduce) < reduce.nsrc(); }
+  static int values_of(Ref reduce) { return std::max(1, static_cast<int>(reduce.reduce_axes())); }
+
+  int scope_of_mask(std::uint64_t mask) const {
+    int best = 0;
+    for (; mask; mask &= mask - 1) {
+      int s = scope_of_loop_[static_cast<std::size_t>(std::countr_zero(mask))];
+      if (scopes_[static_cast<std::size_t>(s)].depth > scopes_[static_cast<std::size_t>(best)].depth) best = s;
+    }
+    return best;
+  }
+
+  int open(Ref loop, int parent) {
+    int s = static_cast<int>(scopes_.size());
+    scopes_.push_back({loop, parent, scopes_[static_cast<std::size_t>(parent)].depth + 1, {}});
+    scope_of_loop_[static_cast<std::size_t>(kernel_.loop_of(loop))] = s;
+    return s;
+  }
+
+  void find_scopes() {
+    scopes_.push_back({});
+    scope_of_loop_.resize(kernel_.loops.size(), 0);
+    int at = 0;
+    for (std::size_t i = 0; i < kernel_.outputs; ++i)
+      if (kernel_.loops[i].range_kind() == RangeKind::Loop) at = open(kernel_.loops[i], at);
+    innermost_ = at;
+    // Users before what they use, so that the loops around a reduction inside another are there already.
+    for (std::size_t k = kernel_.reduces.size(); k-- > 0;) {
+      Ref r = kernel_.reduces[k];
+      if (!loops(r)) continue;
+      Refs key(r.srcs().begin() + values_of(r), r.srcs().end());
+      int g = -1;
+      for (std::size_t i = 0; i < groups_.size(); ++i) {
+        auto other = groups_[i].reduces[0].srcs().subspan(static_cast<std::size_t>(values_of(groups_[i].reduces[0])));
+        if (std::equal(key.begin(), key.end(), other.begin(), other.end(), [](Ref a, Node* b) { return a.node() == b; })) g = static_cast<int>(i);
+      }
+      if (g < 0) {
+        g = static_cast<int>(groups_.size());
+        groups_.emplace_back();
+      }
+      groups_[static_cast<std::size_t>(g)].reduces.push_back(r);
+      group_of_[r.node()] = g;
+    }
+    for (Group& g : groups_) {
+      std::uint64_t mask = 0;
+      for (Ref r : g.reduces) mask |= masks_[r.node()];
+      int parent = scope_of_mask(mask);
+      Ref first = g.reduces[0];
+      for (int i = values_of(first); i < first.nsrc(); ++i) {
+        parent = open(first.src(i), parent);
+        g.scopes.push_back(parent);
+      }
+      std::reverse(g.reduces.begin(), g.reduces.end());
+    }
+  }
+
+  // Appends a node and all it needs to the items of their scopes; sources first, without recursion.
+  void visit(Ref root) {
+    std::vector<std::pair<Node*, bool>> stack{{root.node(), false}};
+    while (!stack.empty()) {
+      auto [raw, ready] = stack.back();
+      stack.pop_back();
+      Ref n = raw;
+      if (placed_.contains(raw)) continue;
+      if (n.is(Op::Range) && n.range_kind() != RangeKind::Thread) continue;
+      auto group = group_of_.find(raw);
+      if (!ready) {
+        stack.push_back({raw, true});
+        if (group != group_of_.end())
+          for (Ref r : groups_[static_cast<std::size_t>(group->second)].reduces) push_sources(r, stack);
+        else
+          push_sources(n, stack);
+        continue;
+      }
+      int scope = scope_of_mask(masks_[raw]);
+      if (group != group_of_.end()) {
+        Group& g = groups_[static_cast<std::size_t>(group->second)];
+        scopes_[static_cast<std::size_t>(scopes_[static_cast<std::size_t>(g.scopes[0])].parent)].items.push_back({nullptr, group->second});
+        for (Ref r : g.reduces) placed_.insert(r.node());
+        continue;
+      }
+      if (n.is(Op::End)) continue;  // its stores stand in their loops
+      if (n.is(Op::Store)) scope = innermost_;
+      scopes_[static_cast<std::size_t>(scope)].items.push_back({n, -1});
+      placed_.insert(raw);
+    }
+  }
+  static void push_sources(Ref n, std::vector<std::pair<Node*, bool>>& stack) {
+    for (int i = n.nsrc(); i-- > 0;) stack.push_back({n.src(i).node(), false});
+  }
+
+  Ref now(Ref n) const {
+    auto it = becomes_.find(n.node());
+    return it == becomes_.end() ? n : it->second;
+  }
+
+  void put(Ref n) { out_.push_back(n); }
+
+  void emit_scope(int s) {
+    for (std::size_t i = 0; i < scopes_[static_cast<std::size_t>(s)].items.size(); ++i) {
+      Scope::Item item = scopes_[static_cast<std::size_t>(s)].items[i];
+      if (item.group >= 0) {
+        emit_group(groups_[static_cast<std::size_t>(item.group)]);
+        continue;
+      }
+      Ref n = rebuild(item.node);
+      becomes_[item.node.node()] = n;
+      put(n);
+    }
+    // The next loop of the output, if this is one of its nest.
+    for (std::size_t i = 0; i < kernel_.outputs; ++i) {
+      int inner = scope_of_loop_[i];
+      if (kernel_.loops[i].range_kind() == RangeKind::Loop && scopes_[static_cast<std::size_t>(inner)].parent == s) {
+        put_loop(inner);
+        emit_scope(inner);
+        put(make(Op::End, DType::Void, {kernel_.loops[i]}));
+      }
+    }
+  }
+
+  void put_loop(int scope) {
+    Ref loop = scopes_[static_cast<std::size_t>(scope)].loop;
+    for (Ref n : toposort(loop.src(0))) put(n);
+    put(loop);
+  }
+
+  Ref rebuild(Ref n) {
+    if (n.is(Op::Range)) {  // Thread
+      Ref special = make(Op::Special, n.dtype(), {n.src(0)}, Arg{.p = str_payload("thread")});
+      return special;
+    }
+    Refs srcs;
+    bool changed = false;
+    for (Node* s : n.srcs()) {
+      Ref to = now(s);
+      changed |= to.node() != s;
+      srcs.push_back(to);
+    }
+    return changed ? make(n.op(), n.dtype(), n.lanes(), srcs, n->arg) : n;
+  }
+
+  void emit_group(Group& g) {
+    std::vector<Ref> accs;
+    for (Ref r : g.reduces) {
+      Ref initial = splat(scalar_const(r.dtype(), identity_of(r.reduce_op(), r.dtype())), r.lanes());
+      if (initial.is(Op::Splat)) put(initial.src(0));
+      put(initial);
+      accs.push_back(make(Op::Acc, r.dtype(), {initial}, reduce_arg(r.reduce_op(), next_acc_++), r.lanes()));
+      put(accs.back());
+    }
+    for (int s : g.scopes) {
+      put_loop(s);
+      emit_scope(s);
+    }
+    for (std::size_t i = 0; i < g.reduces.size(); ++i) {
+      Ref r = g.reduces[i], inner = scopes_[static_cast<std::size_t>(g.scopes.back())].loop;
+      Ref value = make(Op::Load, r.dtype(), {accs[i], inner}, {}, r.lanes());
+      put(value);
+      for (int k = 0; k < values_of(r); ++k) {
+        value = combine(r, value, now(r.src(k)));
+        put(value);
+      }
+      put(make(Op::Store, DType::Void, {accs[i], value}));
+    }
+    for (std::size_t i = g.scopes.size(); i-- > 0;) put(make(Op::End, DType::Void, {scopes_[static_cast<std::size_t>(g.scopes[i])].loop}));
+    for (std::size_t i = 0; i < g.reduces.size(); ++i) {
+      Ref result = make(Op::Load, g.reduces[i].dtype(), {accs[i]}, {}, g.reduces[i].lanes());
+      put(result);
+      becomes_[g.reduces[i].node()] = result;
+    }
+  }
+
+  // In a sum a product joins the accumulator with one rounding: allowed in reductions only.
+  Ref combine(Ref reduce, Ref acc, Ref value) const {
+    if (reduce.reduce_op() == Op::Add && value.is(Op::Mul) && is_float(value.dtype()) && target_.has(Op::MulAcc))
+      return alu(Op::MulAcc, {value.src(0), value.src(1), acc});
+    return alu(reduce.reduce_op(), {acc, value});
+  }
+
+  Kernel kernel_;
+  const Target& target_;
+  absl::flat_hash_map<Node*, std::uint64_t> masks_;
+  std::vector<Scope> scopes_;
+  std::vector<int> scope_of_loop_;
+  std::vector<Group> groups_;
+  absl::flat_hash_map<Node*, int> group_of_;
+  absl::flat_hash_map<Node*, Ref> becomes_;
+  absl::flat_hash_set<Node*> placed_;
+  std::vector<Ref> out_;
+  std::uint64_t next_acc_ = 0;
+  int innermost_ = 0;
+};
+
+// Instructions nobody reads: products that became part of a MulAcc, and what only they used.
+Ref drop_unused(Ref linear) {
+  absl::flat_hash_set<Node*> used;
+  auto order = linear.srcs();
+  std::vector<Ref> kept;
+  absl::flat_hash_set<Node*> seen;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    Ref n = order[i];
+    bool effect = n.is(Op::Store) || n.is(Op::End) || n.is(Op::Range) || n.is(Op::Barrier) || n.is(Op::If) || n.is(Op::EndIf);
+    if (!effect && !used.contains(n.node())) continue;
+    for (Node* s : n.srcs()) used.insert(s);
+    kept.push_back(n);
+  }
+  std::reverse(kept.begin(), kept.end());
+  // Arguments and constants lead; equal nodes that were put twice stand once, at their first place.
+  auto leads = [](Ref n) { return (n.has(kLeaf) && !n.is(Op::Range)) || (n.is(Op::Splat) && n.src(0).is_const()); };
+  std::vector<Ref> once;
+  for (bool leading : {true, false})
+    for (Ref n : kept)
+      if (leads(n) == leading && (n.is(Op::End) || n.is(Op::Store) || seen.insert(n.node()).second)) once.push_back(n);
+  return make(Op::Linear, DType::Void, 1, once);
+}
+
+}  // namespace
+
+Ref lower_indices(Ref kernel, const Target& target) {
+  absl::flat_hash_map<Node*, Ref> becomes;
+  Refs srcs;
+  auto width = [&](Ref n) { return fits_i32(n) && (n.lanes() > 1 || target.index == i32) ? i32 : i64; };
+  for (Ref n : toposort(kernel)) {
+    srcs.clear();
+    DType t = n.dtype(), operands = DType::Void;
+    if (t == DType::WeakInt) t = width(n);
+    if (n.has(kElementwise) && !n.is(Op::Cast) && n.nsrc() && (n.dtype() == DType::WeakInt || n.src(n.nsrc() - 1).dtype() == DType::WeakInt)) {
+      // Operands meet in the widest of them, so that no step of the arithmetic wraps.
+      operands = n.dtype() == DType::WeakInt ? t : i32;
+      for (Node* s : n.srcs())
+        if (s->dtype == DType::WeakInt && width(s) == i64) operands = i64;
+    }
+    bool changed = t != n.dtype();
+    for (Node* s : n.srcs()) {
+      Ref to = becomes[s];
+      if (s->dtype == DType::WeakInt && operands != DType::Void && to.dtype() != operands) to = cast(to, operands);
+      changed |= to.node() != s;
+      srcs.push_back(to);
+    }
+    if (n.dtype() == DType::WeakInt && operands != DType::Void) t = operands;
+    if (n.is(Op::Splat) && t != srcs[0].dtype()) srcs[0] = cast(srcs[0], t);
+    Ref made = !changed ? n : n.is_const() ? int_const(t, n.i()) : n.is(Op::Cast) ? cast(srcs[0], t) : make(n.op(), t, n.lanes(), srcs, n->arg);
+    becomes[n.node()] = made;
+  }
+  return becomes[kernel.node()];
+}
+
+Ref linearize(Ref kernel, const Target& target) { return drop_unused(Linearizer(kernel, target).run()); }
+
+}  // namespace pg::codegen
