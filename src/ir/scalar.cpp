@@ -81,6 +81,13 @@ std::int64_t eval_int(Op op, DType t, std::int64_t a, std::int64_t b, std::int64
   }
 }
 
+// a + b rounded to odd, so that rounding the result to a half rounds the sum once. The halves' products are exact here.
+double sum_to_odd(double a, double b) {
+  double s = a + b, v = s - a, error = (a - (s - v)) + (b - v);
+  if (error == 0 || !std::isfinite(s) || (std::bit_cast<U>(s) & 1)) return s;
+  return std::nextafter(s, std::copysign(std::numeric_limits<double>::infinity(), error));
+}
+
 double eval_float(Op op, DType t, double a, double b, double c) {
   switch (op) {
     case Op::Neg: return -a;
@@ -94,7 +101,8 @@ double eval_float(Op op, DType t, double a, double b, double c) {
     case Op::Min: return std::isnan(a) || std::isnan(b) ? std::nan("") : a == b ? (std::signbit(a) ? a : b) : std::min(a, b);
     case Op::MulAcc:
       return t == f32 ? static_cast<double>(std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)))
-                      : std::fma(a, b, c);
+             : t == f16 || t == bf16 ? sum_to_odd(a * b, c)
+                                     : std::fma(a, b, c);
     default: throw InternalError("[fold] " + std::string(info(op).name) + " on floats");
   }
 }
