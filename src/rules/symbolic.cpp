@@ -165,6 +165,12 @@ Ref shift_to_quotient(const Match& m) {
   std::int64_t c = constant(m[c0]).i();
   return c >= 0 && c < 62 ? m[x] / int_const_like(m.root, std::int64_t{1} << c) : nullptr;
 }
+// By the width or more: nothing is left, but for the sign.
+Ref shifted_out(const Match& m) {
+  DType t = m.root.dtype();
+  bool all = static_cast<std::uint64_t>(constant(m[c0]).i()) >= itemsize(t) * 8;
+  return all && (m.root.is(Op::Shl) || is_unsigned(t)) ? int_const_like(m.root, 0) : nullptr;
+}
 Ref all_ones(const Match& m) { return constant(m[c0]).i() == wrap(m.root.dtype(), -1) ? m[x] : nullptr; }
 
 Ref small_power(const Match& m) {
@@ -195,6 +201,8 @@ constexpr Rule kInts[] = {
   rule(any(Op::Add), sum_rule, ints),
   rule(node(Op::MulAcc, x, y, z), x * y + z, ints),
   rule(node(Op::Trunc, x), x, ints),
+  rule(node(Op::CDiv, x, Pat(1)), x, ints),
+  rule(node(Op::CMod, x, Pat(1)), Pat(0), ints),
   rule(node(Op::Pow, x, c0), small_power, ints),
 
   rule(max(x, x), x, ints),
@@ -225,6 +233,8 @@ constexpr Rule kInts[] = {
   rule((x & y) | y, y, ints),
   rule(x << 0, x, ints),
   rule(x >> 0, x, ints),
+  rule(x << c0, shifted_out, ints),
+  rule(x >> c0, shifted_out, ints),
   rule((x << c0) << c1, x << (c0 + c1), ints, when(c0 >= 0 && c1 >= 0 && c0 < 64 && c1 < 64)),
   rule((x >> c0) >> c1, x >> (c0 + c1), ints, when(c0 >= 0 && c1 >= 0 && c0 < 64 && c1 < 64)),
   rule(x << c0, shift_to_product, indices),
