@@ -300,8 +300,8 @@ class Expressions {
     }
   }
 
-  // Dimensions are split, joined, exchanged, flipped, strided and padded, some of them symbolic; the result is an
-  // offset, gated where padded.
+  // Dimensions are split, joined, exchanged, flipped, strided and padded, some of them symbolic; the result
+  // is an offset, gated where padded.
   Ref reshaped() {
     static constexpr std::int64_t kSizes[] = {1, 2, 3, 4, 5, 6, 8};
     std::vector<Ref> shape, at;
@@ -346,7 +346,8 @@ class Expressions {
           shape = to;
           at.assign(shape.size(), Ref());
           Ref stride = idx(1);
-          for (std::size_t i = shape.size(); i-- > 0; stride = stride * shape[i]) at[i] = from / stride % shape[i];
+          for (std::size_t i = shape.size(); i-- > 0; stride = stride * shape[i])
+            at[i] = from / stride % shape[i];
           break;
         }
         case 1: {  // permute
@@ -355,10 +356,13 @@ class Expressions {
           std::swap(at[axis], at[other]);
           break;
         }
-        case 2: at[axis] = shape[axis] - idx(1) - at[axis]; break;  // flip
-        case 3: {                                                   // the source was padded to this shape
+        case 2:
+          at[axis] = shape[axis] - idx(1) - at[axis];
+          break;   // flip
+        case 3: {  // the source was padded to this shape
           if (!shape[axis].is_const()) break;
-          std::int64_t before = random_.between(0, 2), inside = shape[axis].i() - before - random_.between(0, 2);
+          std::int64_t before = random_.between(0, 2),
+                       inside = shape[axis].i() - before - random_.between(0, 2);
           if (inside < 1) break;
           gate = gate & logical_not(at[axis] < idx(before)) & (at[axis] < idx(before + inside));
           at[axis] = at[axis] - before;

@@ -248,8 +248,8 @@ bool alike(Ref a, Ref b, std::int64_t m) {
   return !d.failed() && d.constant % m == 0 && std::all_of(d.terms.begin(), d.terms.end(), divides);
 }
 
-// y where `part` is y/m for a y that leaves the same remainder as x, else null. Nested and rewritten divisions count:
-// z/(a*m) is (z/a)/m.
+// y where `part` is y/m for a y that leaves the same remainder as x, else null. Nested and rewritten
+// divisions count: z/(a*m) is (z/a)/m.
 Ref numerator(Ref part, Ref x, std::int64_t m) {
   if (part.is(Op::FloorDiv) && divisor(part) == m && alike(part.src(0), x, m)) return part.src(0);
   Ref q = quotient(Sum::of(x, Sum::Exact), m);
@@ -291,7 +291,8 @@ bool recombine(Sum& s) {
         Ref joined;
         if (Ref y = numerator(other, x, m)) {  // k * (x%m) + k*m * (y/m) = k * y
           joined = y;
-        } else if (std::int64_t n = other.is(Op::FloorMod) ? divisor(other) : 0; n && Wide{m} * n <= int_max(s.dtype())) {
+        } else if (std::int64_t n = other.is(Op::FloorMod) ? divisor(other) : 0;
+                   n && Wide{m} * n <= int_max(s.dtype())) {
           // k * (x%m) + k*m * ((y/m) % n) = k * (y % (m*n))
           y = numerator_in(other.src(0), x, m);
           if (y) joined = residue(Sum::of(y, Sum::Exact), m * n);

@@ -29,7 +29,8 @@ absl::InlinedVector<Ref, 8> chain_of(Op op, Ref root) {
 
 Ref product_of(std::span<Ref> factors) {
   for (std::size_t i = 1; i < factors.size(); ++i)
-    for (std::size_t k = i; k > 0 && goes_left(factors[k], factors[k - 1]); --k) std::swap(factors[k], factors[k - 1]);
+    for (std::size_t k = i; k > 0 && goes_left(factors[k], factors[k - 1]); --k)
+      std::swap(factors[k], factors[k - 1]);
   Ref product;
   for (Ref f : factors) product = product ? product * f : f;
   return product;
