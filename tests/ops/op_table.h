@@ -1,11 +1,11 @@
-// The one table of operator cases: what goes in, the expression, how exact the answer must be. It drives values against
-// the evaluator on every device, values against golden data, gradients against finite differences, and benchmarks.
-// Adding an operation to the library adds a case here.
+// The one table of operator cases: what goes in, the expression, how exact the answer must be. It drives
+// values against the evaluator on every device, values against golden data, gradients against finite
+// differences, and benchmarks. Adding an operation to the library adds a case here.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <deque>
-#include <cmath>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -19,7 +19,8 @@ namespace pg::ops {
 /// Where the values of an input come from.
 enum class Fill : std::uint8_t {
   Uniform,   // anywhere in [low, high); integers likewise, bools by a coin
-  Distinct,  // evenly spaced in [low, high), in random order: no ties, and no neighbours closer than the spacing
+  Distinct,  // evenly spaced in [low, high), in random order: no ties, and no neighbours closer than the
+             // spacing
   Special,   // the list specials(dtype): zeros, ends, infinities, NaN, halves
 };
 
@@ -31,8 +32,12 @@ struct Input {
 };
 
 // Short forms for the table.
-inline Input f(eval::Dims dims, double low = -2, double high = 2) { return {f32, std::move(dims), low, high}; }
-inline Input ints(eval::Dims dims, double low, double high, DType t = i32) { return {t, std::move(dims), low, high}; }
+inline Input f(eval::Dims dims, double low = -2, double high = 2) {
+  return {f32, std::move(dims), low, high};
+}
+inline Input ints(eval::Dims dims, double low, double high, DType t = i32) {
+  return {t, std::move(dims), low, high};
+}
 inline Input bools(eval::Dims dims) { return {boolean, std::move(dims), 0, 2}; }
 inline Input distinct(eval::Dims dims, double low = -2, double high = 2) {
   return {f32, std::move(dims), low, high, Fill::Distinct};
@@ -46,8 +51,11 @@ Input special_row(DType t);
 /// The values at the edges of a dtype; as many for every float dtype, and for every integer dtype.
 std::vector<double> specials(DType t);
 
-/// The values of input number `index` of the case called `name`. tools/make_golden.py makes the same from the same words.
+/// The values of input number `index` of the case called `name`. tools/make_golden.py makes the same from the
+/// same words.
 eval::Array make_input(std::string_view name, std::size_t index, const Input& input);
+/// A number in [0, n) by the same generator.
+std::int64_t class_of(std::string_view name, std::size_t index, std::int64_t n);
 
 using Args = std::vector<Tensor>;
 
@@ -55,8 +63,8 @@ struct OpCase {
   std::string name;
   std::vector<Input> in;
   std::function<Tensor(const Args&)> build;
-  /// Roundings by which compiled code may differ from the evaluator (0: bit for bit), and the size of what is added up on
-  /// the way: an error of steps * scale * epsilon is accepted too.
+  /// Roundings by which compiled code may differ from the evaluator (0: bit for bit), and the size of what is
+  /// added up on the way: an error of steps * scale * epsilon is accepted too.
   double steps = 0, scale = 0;
   /// Allowances against golden data, whose formulas may be others.
   double golden_steps = 4, golden_scale = 1;

@@ -1,4 +1,5 @@
-// Every dtype: arithmetic at the edges, all casts, bitcasts, all pairs that promote; and the creation of constants.
+// Every dtype: arithmetic at the edges, all casts, bitcasts, all pairs that promote; and the creation of
+// constants.
 #include "ops/op_table.h"
 
 namespace pg::ops {
@@ -13,21 +14,34 @@ struct Row {
   Tensor (*apply)(const Args&);
 };
 constexpr Row kArithmetic[] = {
-    {"add", PG_OP(x[0] + x[1])},         {"sub", PG_OP(x[0] - x[1])},         {"mul", PG_OP(x[0] * x[1])},
-    {"maximum", PG_OP(x[0].maximum(x[1]))}, {"minimum", PG_OP(x[0].minimum(x[1]))}, {"lt", PG_OP(x[0] < x[1])},
-    {"ge", PG_OP(x[0] >= x[1])},         {"eq", PG_OP(x[0] == x[1])},         {"ne", PG_OP(x[0] != x[1])},
+    {"add", PG_OP(x[0] + x[1])},
+    {"sub", PG_OP(x[0] - x[1])},
+    {"mul", PG_OP(x[0] * x[1])},
+    {"maximum", PG_OP(x[0].maximum(x[1]))},
+    {"minimum", PG_OP(x[0].minimum(x[1]))},
+    {"lt", PG_OP(x[0] < x[1])},
+    {"ge", PG_OP(x[0] >= x[1])},
+    {"eq", PG_OP(x[0] == x[1])},
+    {"ne", PG_OP(x[0] != x[1])},
     {"where", PG_OP(where(x[0] < x[1], x[0], x[1]))},
 };
 constexpr Row kIntegerOnly[] = {
-    {"floor_div", PG_OP(x[0].floor_div(x[1]))}, {"mod", PG_OP(x[0] % x[1])},  {"fmod", PG_OP(x[0].fmod(x[1]))},
-    {"and", PG_OP(x[0] & x[1])},                {"or", PG_OP(x[0] | x[1])},   {"xor", PG_OP(x[0] ^ x[1])},
-    {"shl", PG_OP(x[0] << x[1])},               {"shr", PG_OP(x[0] >> x[1])},
+    {"floor_div", PG_OP(x[0].floor_div(x[1]))},
+    {"mod", PG_OP(x[0] % x[1])},
+    {"fmod", PG_OP(x[0].fmod(x[1]))},
+    {"and", PG_OP(x[0] & x[1])},
+    {"or", PG_OP(x[0] | x[1])},
+    {"xor", PG_OP(x[0] ^ x[1])},
+    {"shl", PG_OP(x[0] << x[1])},
+    {"shr", PG_OP(x[0] >> x[1])},
 };
 
 void add_arithmetic(Table& t) {
   for (DType d : kStored) {
     std::string suffix = "." + std::string(name(d));
-    auto each = [&](const Row& row) { t.add(row.name + suffix, {special_column(d), special_row(d)}, row.apply); };
+    auto each = [&](const Row& row) {
+      t.add(row.name + suffix, {special_column(d), special_row(d)}, row.apply);
+    };
     for (const Row& row : kArithmetic)
       if (d != boolean || std::string_view(row.name) != "sub") each(row);
     if (is_int(d))
@@ -37,7 +51,8 @@ void add_arithmetic(Table& t) {
   }
   for (DType d : kFloats)
     t.add("div." + std::string(name(d)), {special_column(d), special_row(d)}, PG_OP(x[0] / x[1]));
-  for (DType d : {i8, u64}) t.add("div." + std::string(name(d)), {special_column(d), special_row(d)}, PG_OP(x[0] / x[1]));
+  for (DType d : {i8, u64})
+    t.add("div." + std::string(name(d)), {special_column(d), special_row(d)}, PG_OP(x[0] / x[1]));
   for (DType d : kIntegers) {
     std::string suffix = "." + std::string(name(d));
     t.add("neg" + suffix, {special(d)}, PG_OP(-x[0]));
@@ -61,15 +76,16 @@ void add_casts(Table& t) {
               [to](const Args& x) { return x[0].cast(to); });
   for (DType from : {f32, f64})
     for (DType to : {i8, u8, i16, u32, i64, u64, f16, bf16})
-      t.add("cast.random." + std::string(name(from)) + "." + std::string(name(to)), {of(from, {33}, -70000, 70000)},
-            [to](const Args& x) { return x[0].cast(to); });
+      t.add("cast.random." + std::string(name(from)) + "." + std::string(name(to)),
+            {of(from, {33}, -70000, 70000)}, [to](const Args& x) { return x[0].cast(to); });
   struct Pair {
     DType from, to;
   };
-  const Pair pairs[] = {{f32, i32}, {f32, u32}, {i32, f32}, {f16, i16}, {bf16, u16}, {f64, i64}, {u64, f64},
-                        {f32, u8},  {i64, i16}, {f64, f32}, {bf16, u8}, {u8, i8}};
+  const Pair pairs[] = {{f32, i32}, {f32, u32}, {i32, f32}, {f16, i16}, {bf16, u16}, {f64, i64},
+                        {u64, f64}, {f32, u8},  {i64, i16}, {f64, f32}, {bf16, u8},  {u8, i8}};
   for (auto [from, to] : pairs)
-    t.add("bitcast." + std::string(name(from)) + "." + std::string(name(to)), {of(from, {2, 3}, is_unsigned(from) ? 0 : -99, 99)},
+    t.add("bitcast." + std::string(name(from)) + "." + std::string(name(to)),
+          {of(from, {2, 3}, is_unsigned(from) ? 0 : -99, 99)},
           [to = to](const Args& x) { return x[0].bitcast(to); });
   // Towards wider elements: the last axis shrinks.
   t.add("bitcast.u8.f32", {ints({2, 8}, 0, 127, u8)}, PG_OP(x[0].bitcast(f32)));

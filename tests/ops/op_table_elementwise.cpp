@@ -14,8 +14,8 @@ struct UnaryRow {
   bool grad;
 };
 
-// Steps: 0 for what IEEE defines; 2 for a function of its own; more for what is built from several. The scale is that of
-// the terms that may cancel.
+// Steps: 0 for what IEEE defines; 2 for a function of its own; more for what is built from several. The scale
+// is that of the terms that may cancel.
 constexpr UnaryRow kUnary[] = {
     {"neg", &Tensor::neg, -2, 2, 0, 0, true},
     {"abs", &Tensor::abs, -2, 2, 0, 0, true},
@@ -65,26 +65,16 @@ constexpr UnaryRow kUnary[] = {
 
 // Functions whose value at every special number all of mathematics agrees on.
 constexpr UnaryRow kUnarySpecial[] = {
-    {"neg", &Tensor::neg, 0, 0, 0, 0, false},
-    {"abs", &Tensor::abs, 0, 0, 0, 0, false},
-    {"square", &Tensor::square, 0, 0, 0, 0, false},
-    {"reciprocal", &Tensor::reciprocal, 0, 0, 0, 0, false},
-    {"sqrt", &Tensor::sqrt, 0, 0, 0, 0, false},
-    {"exp", &Tensor::exp, 0, 0, 2, 0, false},
-    {"exp2", &Tensor::exp2, 0, 0, 2, 0, false},
-    {"log", &Tensor::log, 0, 0, 2, 0, false},
-    {"log2", &Tensor::log2, 0, 0, 2, 0, false},
-    {"sin", &Tensor::sin, 0, 0, 2, 0, false},
-    {"cos", &Tensor::cos, 0, 0, 2, 0, false},
-    {"tanh", &Tensor::tanh, 0, 0, 2, 0, false},
-    {"erf", &Tensor::erf, 0, 0, 2, 0, false},
-    {"trunc", &Tensor::trunc, 0, 0, 0, 0, false},
-    {"floor", &Tensor::floor, 0, 0, 0, 0, false},
-    {"ceil", &Tensor::ceil, 0, 0, 0, 0, false},
-    {"round", &Tensor::round, 0, 0, 0, 0, false},
-    {"isnan", &Tensor::isnan, 0, 0, 0, 0, false},
-    {"isinf", &Tensor::isinf, 0, 0, 0, 0, false},
-    {"isfinite", &Tensor::isfinite, 0, 0, 0, 0, false},
+    {"neg", &Tensor::neg, 0, 0, 0, 0, false},         {"abs", &Tensor::abs, 0, 0, 0, 0, false},
+    {"square", &Tensor::square, 0, 0, 0, 0, false},   {"reciprocal", &Tensor::reciprocal, 0, 0, 0, 0, false},
+    {"sqrt", &Tensor::sqrt, 0, 0, 0, 0, false},       {"exp", &Tensor::exp, 0, 0, 2, 0, false},
+    {"exp2", &Tensor::exp2, 0, 0, 2, 0, false},       {"log", &Tensor::log, 0, 0, 2, 0, false},
+    {"log2", &Tensor::log2, 0, 0, 2, 0, false},       {"sin", &Tensor::sin, 0, 0, 2, 0, false},
+    {"cos", &Tensor::cos, 0, 0, 2, 0, false},         {"tanh", &Tensor::tanh, 0, 0, 2, 0, false},
+    {"erf", &Tensor::erf, 0, 0, 2, 0, false},         {"trunc", &Tensor::trunc, 0, 0, 0, 0, false},
+    {"floor", &Tensor::floor, 0, 0, 0, 0, false},     {"ceil", &Tensor::ceil, 0, 0, 0, 0, false},
+    {"round", &Tensor::round, 0, 0, 0, 0, false},     {"isnan", &Tensor::isnan, 0, 0, 0, 0, false},
+    {"isinf", &Tensor::isinf, 0, 0, 0, 0, false},     {"isfinite", &Tensor::isfinite, 0, 0, 0, 0, false},
     {"sigmoid", &Tensor::sigmoid, 0, 0, 6, 1, false},
 };
 
@@ -92,7 +82,8 @@ void add_unary(Table& t) {
   for (const UnaryRow& row : kUnary) {
     Unary apply = row.apply;
     // 45 elements: more than a vector, and no multiple of one.
-    OpCase& c = t.add(row.name, {f({45}, row.low, row.high)}, [apply](const Args& x) { return (x[0].*apply)(); });
+    OpCase& c =
+        t.add(row.name, {f({45}, row.low, row.high)}, [apply](const Args& x) { return (x[0].*apply)(); });
     c.tol(row.steps, row.scale);
     c.differentiable = row.grad;
   }
@@ -135,7 +126,8 @@ void add_binary(Table& t) {
   t.add("mod.negative", {f({3, 5}, -9, 9), f({3, 5}, -2, -0.5)}, PG_OP(x[0] % x[1])).tol(2, 16);
   t.add("fmod", {f({3, 5}, -9, 9), f({3, 5}, 0.5, 2)}, PG_OP(x[0].fmod(x[1]))).tol(2, 16);
   t.add("pow", {f({3, 15}, 0.1, 4), f({3, 15}, -3, 3)}, PG_OP(x[0].pow(x[1]))).tol(4).grad();
-  t.add("pow.negative_base", {f({3, 5}, -4, -0.1), ints({3, 5}, -3, 4)}, PG_OP(x[0].pow(x[1].cast(f32)))).tol(4);
+  t.add("pow.negative_base", {f({3, 5}, -4, -0.1), ints({3, 5}, -3, 4)}, PG_OP(x[0].pow(x[1].cast(f32))))
+      .tol(4);
   t.add("pow.fraction_of_negative", {f({3, 5}, -4, -0.1), f({3, 5}, 0.1, 0.9)}, PG_OP(x[0].pow(x[1]))).tol(4);
   t.add("maximum", {f({3, 5}), f({3, 5})}, PG_OP(x[0].maximum(x[1]))).grad();
   t.add("minimum", {f({3, 5}), f({3, 5})}, PG_OP(x[0].minimum(x[1]))).grad();
@@ -184,10 +176,17 @@ void add_broadcast(Table& t) {
     eval::Dims a, b;
   };
   const Row rows[] = {
-      {"broadcast.row", {3, 4}, {4}},       {"broadcast.column", {3, 4}, {3, 1}},    {"broadcast.outer", {3, 1}, {1, 4}},
-      {"broadcast.scalar", {}, {2, 3}},     {"broadcast.one", {1}, {5}},             {"broadcast.rank", {2, 3, 4}, {3, 1}},
-      {"broadcast.ones", {1, 1, 1}, {2, 3, 4}}, {"broadcast.mixed", {5, 1, 3}, {4, 1}}, {"broadcast.scalars", {}, {}},
-      {"broadcast.empty", {0, 3}, {3}},     {"broadcast.empty_from_one", {2, 0}, {2, 1}},
+      {"broadcast.row", {3, 4}, {4}},
+      {"broadcast.column", {3, 4}, {3, 1}},
+      {"broadcast.outer", {3, 1}, {1, 4}},
+      {"broadcast.scalar", {}, {2, 3}},
+      {"broadcast.one", {1}, {5}},
+      {"broadcast.rank", {2, 3, 4}, {3, 1}},
+      {"broadcast.ones", {1, 1, 1}, {2, 3, 4}},
+      {"broadcast.mixed", {5, 1, 3}, {4, 1}},
+      {"broadcast.scalars", {}, {}},
+      {"broadcast.empty", {0, 3}, {3}},
+      {"broadcast.empty_from_one", {2, 0}, {2, 1}},
   };
   for (const Row& r : rows) t.add(r.name, {f(r.a), f(r.b)}, PG_OP(x[0] * x[1] - x[1])).grad();
 }

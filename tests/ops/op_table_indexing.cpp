@@ -24,8 +24,12 @@ void add_indexing(Table& t) {
   t.add("take.second_axis", {f({3, 5}), ints({4}, 0, 5)}, PG_OP(x[0][{Slice{}, x[1]}])).grad();
   t.add("take.pairs", {f({4, 5}), ints({6}, 0, 4), ints({6}, 0, 5)}, PG_OP(x[0][{x[1], x[2]}])).grad();
   t.add("take.broadcast", {f({4, 5}), ints({3, 1}, 0, 4), ints({2}, 0, 5)}, PG_OP(x[0][{x[1], x[2]}])).grad();
-  t.add("take.adjacent", {f({2, 4, 5, 3}), ints({3}, 0, 4), ints({3}, 0, 5)}, PG_OP(x[0][{Slice{}, x[1], x[2]}])).grad();
-  t.add("take.separated", {f({4, 2, 5}), ints({3}, 0, 4), ints({3}, 0, 5)}, PG_OP(x[0][{x[1], Slice{}, x[2]}])).grad();
+  t.add("take.adjacent", {f({2, 4, 5, 3}), ints({3}, 0, 4), ints({3}, 0, 5)},
+        PG_OP(x[0][{Slice{}, x[1], x[2]}]))
+      .grad();
+  t.add("take.separated", {f({4, 2, 5}), ints({3}, 0, 4), ints({3}, 0, 5)},
+        PG_OP(x[0][{x[1], Slice{}, x[2]}]))
+      .grad();
   t.add("take.with_int", {f({4, 2, 5}), ints({3}, 0, 5)}, PG_OP(x[0][{1, Slice{}, x[1]}])).grad();
   t.add("take.list", {f({4, 3})}, PG_OP(x[0][std::vector<std::int64_t>{2, 0, -1, 2}])).grad();
   t.add("take.u8", {f({5, 3}), ints({4}, 0, 5, u8)}, PG_OP(x[0][x[1]])).grad();
@@ -58,7 +62,8 @@ void add_indexing(Table& t) {
         PG_OP(x[0].scatter_reduce(1, x[1], x[2], Scatter::Amin, {.include_self = false})));
   t.add("one_hot", {ints({4}, 0, 5)}, PG_OP(x[0].one_hot(5)));
   t.add("one_hot.matrix", {ints({2, 3}, 0, 3, u8)}, PG_OP(x[0].one_hot(3)));
-  t.add("one_hot.embedding", {ints({4}, 0, 5), f({5, 3})}, PG_OP(x[0].one_hot(5).cast(f32).matmul(x[1]))).golden(4, 4);
+  t.add("one_hot.embedding", {ints({4}, 0, 5), f({5, 3})}, PG_OP(x[0].one_hot(5).cast(f32).matmul(x[1])))
+      .golden(4, 4);
 
   t.add("sort", {distinct({3, 7})}, PG_OP(x[0].sort().first)).grad();
   t.add("sort.indices", {distinct({3, 7})}, PG_OP(x[0].sort().second));
@@ -93,7 +98,8 @@ void add_indexing(Table& t) {
           return a;
         }(x[0].clone(), x[1], x[2])))
       .grad();
-  t.add("write.rows", {f({5, 2}), ints({3}, 0, 5), f({3, 2})}, PG_OP([](Tensor a, const Tensor& i, const Tensor& v) {
+  t.add("write.rows", {f({5, 2}), ints({3}, 0, 5), f({3, 2})},
+        PG_OP([](Tensor a, const Tensor& i, const Tensor& v) {
           a[i] = v;
           return a;
         }(x[0].clone(), x[1], x[2])));

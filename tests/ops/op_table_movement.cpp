@@ -37,9 +37,14 @@ void add_movement(Table& t) {
   t.add("pad.infinity", {f({2, 3})}, PG_OP(x[0].pad({{1, 0}, {0, 1}}, {.value = -HUGE_VAL}))).grad();
   t.add("pad.negative", {f({4, 5})}, PG_OP(x[0].pad({{-1, 2}, {1, -3}}))).grad();
   t.add("pad.int", {ints({2, 3}, -9, 9)}, PG_OP(x[0].pad({{1, 1}, {1, 1}}, {.value = 3})));
-  t.add("pad.reflect", {f({1, 4, 5})}, PG_OP(x[0].pad({{0, 0}, {2, 1}, {3, 4}}, {.mode = PadMode::Reflect}))).grad();
-  t.add("pad.replicate", {f({1, 4, 5})}, PG_OP(x[0].pad({{0, 0}, {2, 1}, {3, 5}}, {.mode = PadMode::Replicate}))).grad();
-  t.add("pad.circular", {f({1, 4, 5})}, PG_OP(x[0].pad({{0, 0}, {2, 1}, {3, 5}}, {.mode = PadMode::Circular}))).grad();
+  t.add("pad.reflect", {f({1, 4, 5})}, PG_OP(x[0].pad({{0, 0}, {2, 1}, {3, 4}}, {.mode = PadMode::Reflect})))
+      .grad();
+  t.add("pad.replicate", {f({1, 4, 5})},
+        PG_OP(x[0].pad({{0, 0}, {2, 1}, {3, 5}}, {.mode = PadMode::Replicate})))
+      .grad();
+  t.add("pad.circular", {f({1, 4, 5})},
+        PG_OP(x[0].pad({{0, 0}, {2, 1}, {3, 5}}, {.mode = PadMode::Circular})))
+      .grad();
   t.add("pad.empty", {f({0, 2})}, PG_OP(x[0].pad({{1, 1}, {0, 0}}, {.value = 2})));
 
   t.add("cat", {f({2, 3}), f({2, 3})}, PG_OP(cat({x[0], x[1]}))).grad();
@@ -81,7 +86,8 @@ void add_movement(Table& t) {
   // Movements upon movements, as convolutions and writes make them.
   t.add("moves.window", {f({6})}, PG_OP(x[0].pad({{1, 1}}).unfold(0, 3, 1).flip(1))).grad();
   t.add("moves.padded_expand", {f({1, 3})},
-        PG_OP(x[0].expand({4, 3}).pad({{1, 0}, {0, 2}}).reshape({25}).shrink({{2, 20}}))).grad();
+        PG_OP(x[0].expand({4, 3}).pad({{1, 0}, {0, 2}}).reshape({25}).shrink({{2, 20}})))
+      .grad();
   t.add("moves.diamond", {f({4, 4})}, PG_OP(x[0].flip(0) + x[0].permute({1, 0}).flip(1))).grad();
   t.add("contiguous", {f({3, 4})}, PG_OP(x[0].permute({1, 0}).contiguous() + 1)).grad();
   t.add("clone", {f({3, 4})}, PG_OP(x[0].permute({1, 0}).clone())).grad();

@@ -13,8 +13,9 @@ struct Row {
   bool grad;
 };
 constexpr Row kReductions[] = {
-    {"sum", &Tensor::sum, 8, 4, true},   {"prod", &Tensor::prod, 24, 0, true}, {"max", &Tensor::max, 0, 0, true},
-    {"min", &Tensor::min, 0, 0, true},   {"mean", &Tensor::mean, 8, 1, true},  {"logsumexp", &Tensor::logsumexp, 8, 4, true},
+    {"sum", &Tensor::sum, 8, 4, true},   {"prod", &Tensor::prod, 24, 0, true},
+    {"max", &Tensor::max, 0, 0, true},   {"min", &Tensor::min, 0, 0, true},
+    {"mean", &Tensor::mean, 8, 1, true}, {"logsumexp", &Tensor::logsumexp, 8, 4, true},
 };
 
 struct Where {
@@ -26,10 +27,17 @@ struct Where {
 
 void add_axes(Table& t) {
   const Where places[] = {
-      {"all", {3, 5}, {}, false},          {"rows", {3, 5}, 1, false},         {"columns", {3, 5}, 0, false},
-      {"keep", {3, 5}, -1, true},          {"outer_and_inner", {3, 4, 5}, {0, 2}, false},
-      {"middle", {2, 7, 3}, 1, false},     {"of_one", {1, 4}, 0, false},       {"scalar", {}, {}, false},
-      {"long", {1, 37}, 1, false},         {"keep_all", {2, 3}, {}, true},     {"tall", {33, 2}, 0, false},
+      {"all", {3, 5}, {}, false},
+      {"rows", {3, 5}, 1, false},
+      {"columns", {3, 5}, 0, false},
+      {"keep", {3, 5}, -1, true},
+      {"outer_and_inner", {3, 4, 5}, {0, 2}, false},
+      {"middle", {2, 7, 3}, 1, false},
+      {"of_one", {1, 4}, 0, false},
+      {"scalar", {}, {}, false},
+      {"long", {1, 37}, 1, false},
+      {"keep_all", {2, 3}, {}, true},
+      {"tall", {33, 2}, 0, false},
   };
   for (const Row& row : kReductions)
     for (const Where& where : places) {
@@ -44,8 +52,10 @@ void add_axes(Table& t) {
   // Of nothing.
   for (const Row& row : kReductions) {
     Reduce apply = row.apply;
-    t.add(std::string(row.name) + ".empty", {f({0, 2})}, [apply](const Args& x) { return (x[0].*apply)(0, {}); });
-    t.add(std::string(row.name) + ".empty_result", {f({3, 0})}, [apply](const Args& x) { return (x[0].*apply)(0, {}); });
+    t.add(std::string(row.name) + ".empty", {f({0, 2})},
+          [apply](const Args& x) { return (x[0].*apply)(0, {}); });
+    t.add(std::string(row.name) + ".empty_result", {f({3, 0})},
+          [apply](const Args& x) { return (x[0].*apply)(0, {}); });
   }
 }
 
@@ -57,14 +67,17 @@ void add_dtypes_of_reductions(Table& t) {
     t.add("max" + suffix, {in}, PG_OP(x[0].max(1)));
     t.add("min" + suffix, {in}, PG_OP(x[0].min(0)));
     t.add("mean" + suffix, {in}, PG_OP(x[0].mean())).tol(4, 100);
-    if (d != boolean) t.add("prod" + suffix, {of(d, {3, 5}, is_unsigned(d) ? 0 : -3, 4)}, PG_OP(x[0].prod(1))).tol(5);
+    if (d != boolean)
+      t.add("prod" + suffix, {of(d, {3, 5}, is_unsigned(d) ? 0 : -3, 4)}, PG_OP(x[0].prod(1))).tol(5);
     t.add("argmax" + suffix, {in}, PG_OP(x[0].argmax(1)));
   }
   t.add("sum.wraps", {ints({40}, 100000000, 200000000)}, PG_OP(x[0].sum()));
   t.add("sum.named_dtype", {ints({7}, -100, 100, i8)}, PG_OP(x[0].sum({}, {.dtype = i64})));
   t.add("sum.half_in_half", {of(f16, {8}, 1, 2)}, PG_OP(x[0].sum({}, {.dtype = f16}))).tol(8);
   t.add("sum.half_is_wide", {of(f16, {3000}, 1, 2)}, PG_OP(x[0].sum())).tol(1);
-  t.add("sum.cancels", {f({100}, 1e6, 2e6)}, PG_OP((x[0] - x[0].flip(0)).sum())).tol(100, 1e6).golden(200, 1e6);
+  t.add("sum.cancels", {f({100}, 1e6, 2e6)}, PG_OP((x[0] - x[0].flip(0)).sum()))
+      .tol(100, 1e6)
+      .golden(200, 1e6);
   t.add("max.nan", {special(f32)}, PG_OP(x[0].max()));
   t.add("min.nan", {special(f16)}, PG_OP(x[0].min()));
   t.add("sum.special", {special(f32)}, PG_OP(x[0].sum()));
@@ -107,8 +120,8 @@ void add_softmax(Table& t) {
   t.add("softmax.int", {ints({2, 5}, -5, 5)}, PG_OP(x[0].softmax())).tol(12);
   t.add("softmax.one", {f({3, 1})}, PG_OP(x[0].softmax())).grad();
   t.add("softmax.f16", {of(f16, {3, 7}, -5, 5)}, PG_OP(x[0].softmax())).tol(12);
-  t.add("softmax.minus_infinity", {f({2, 5}, -1, 1)},
-        PG_OP(x[0].masked_fill(x[0] < 0, -HUGE_VAL).softmax())).tol(12);
+  t.add("softmax.minus_infinity", {f({2, 5}, -1, 1)}, PG_OP(x[0].masked_fill(x[0] < 0, -HUGE_VAL).softmax()))
+      .tol(12);
   t.add("softmin", {f({3, 7}, -5, 5)}, PG_OP(x[0].softmin())).tol(12).grad();
   t.add("log_softmax", {f({3, 7}, -5, 5)}, PG_OP(x[0].log_softmax())).tol(12, 8).grad();
   t.add("log_softmax.axis", {f({3, 7}, -5, 5)}, PG_OP(x[0].log_softmax(0))).tol(12, 8).grad();
@@ -134,7 +147,9 @@ void add_compositions(Table& t) {
   t.add("reduce.twice", {f({4, 5})}, PG_OP(x[0].sum(0).max())).tol(8, 8).grad();
   t.add("reduce.both_ways", {f({4, 5})}, PG_OP(x[0].sum(0).sum() + x[0].sum(1).sum())).tol(16, 16).grad();
   t.add("reduce.of_permuted", {f({3, 4, 5})}, PG_OP(x[0].permute({2, 0, 1}).sum(1))).tol(8, 8).grad();
-  t.add("reduce.of_padded", {f({3, 4})}, PG_OP(x[0].pad({{1, 2}, {0, 3}}, {.value = 2}).prod(0))).tol(8).grad();
+  t.add("reduce.of_padded", {f({3, 4})}, PG_OP(x[0].pad({{1, 2}, {0, 3}}, {.value = 2}).prod(0)))
+      .tol(8)
+      .grad();
   t.add("reduce.of_repeat", {f({3})}, PG_OP(x[0].repeat(5).sum())).tol(16, 16).grad();
   t.add("reduce.of_cat", {f({3, 2}), f({2, 2})}, PG_OP(cat({x[0], x[1]}).max(0))).grad();
 }
