@@ -184,8 +184,13 @@ class Expander {
         for (Ref& s : srcs) s = splat(s, lanes);
       int width = srcs[0].lanes();
       auto values = srcs.size();
-      srcs.insert(srcs.end(), loops.begin(), loops.end());
-      Ref r = make(Op::Reduce, n.dtype(), width, srcs, reduce_arg(n.reduce_op(), values));
+      Ref r = srcs[0];
+      if (loops.empty()) {
+        for (std::size_t k = 1; k < values; ++k) r = alu(n.reduce_op(), {r, srcs[k]});
+      } else {
+        srcs.insert(srcs.end(), loops.begin(), loops.end());
+        r = make(Op::Reduce, n.dtype(), width, srcs, reduce_arg(n.reduce_op(), values));
+      }
       if (lanes) r = make(Op::Reduce, n.dtype(), {r}, reduce_arg(n.reduce_op()));
       out.refs.push_back(r);
     }

@@ -1,33 +1,91 @@
-// What the tensor room asks of the engine: storage from host data, computing values, reading them back. The engine
-// joins schedule, codegen, render and runtime behind these few calls. None of them may be called inside a GraphScope,
-// but for device_of.
+// The room that joins the others: computes what tensor graphs say. Used by the tensor room, which knows nothing of
+// schedules, kernels or devices beyond this header.
 #pragma once
 
-#include <cstddef>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ir/build.h"
-#include "ir/node.h"
+#include "runtime/memory.h"
 
 namespace pg::engine {
 
-/// A new storage on a device holding a copy of the bytes; the Buffer leaf of it. dims concrete.
+/// What a Buffer leaf stands for: contents of a piece of memory. A write in place moves the memory to a new Storage, so a
+/// Storage never changes what it shows.
+struct Storage final : Payload {
+  DType dtype;
+  std::int64_t elements = 0;
+  std::string device;
+  runtime::Buffer buffer;  // empty until the first write
+
+  std::string text() const override { return "storage"; }
+};
+Storage& storage_of(Ref buffer);
+
+/// A new storage on a device holding a copy of the bytes; the Buffer leaf of it. Throws DeviceError, OutOfMemory.
 UOp buffer_from_host(std::string_view device, DType t, Dims dims, const void* bytes);
-/// Storage with unspecified contents, allocated at its first write.
+/// Storage with unspecified contents, allocated at its first use.
 UOp empty_buffer(std::string_view device, DType t, Dims dims);
-/// Computes the values of the roots (tensor-graph nodes); result i is the Buffer leaf with the contents of root i (for a
-/// node that is a contiguous range of a Buffer: a view of it, without a kernel). Nodes that were computed are remembered
-/// as materialized (ir Cold::materialized). A root of the form After(old, Store(view(old), x)) is executed in place when
-/// nothing outside these roots still holds `old` (counted by node references), else on a copy.
+/// The leaf of memory that is there already, with a deleter in it.
+UOp buffer_of(std::string_view device, DType t, Dims dims, runtime::Buffer memory);
+
+/// Computes the roots (nodes of the tensor graph); result i is the Buffer leaf with the contents of root i, or root i
+/// itself if it is a constant. A contiguous range of a Buffer becomes a view of it without a kernel. What was computed is
+/// remembered as the node's materialized leaf. A root After(old, Store(view, x)) runs in place if nothing but these roots
+/// refers to `old`, else on fresh storage. Throws OutOfMemory, DeviceError; then nothing is replaced.
 std::vector<UOp> realize(std::span<const UOp> roots);
-/// Copies the contents of a Buffer leaf to host memory (waits for the device).
+
+/// Copies the contents of a Buffer leaf to host memory, waiting for its device.
 void read(Ref buffer, void* out, std::size_t bytes);
-/// The device a node's value lives on; "" for constants without device.
+
+/// Where a node's value lives; empty for what has no device, such as constants. Throws DeviceError naming both if the node
+/// mixes two.
 std::string device_of(Ref node);
-/// Flag DEV, or "CPU".
+/// Canonical name of the device that is used where none is named: DEV, or CPU.
 std::string default_device();
+
+// --- counters ------------------------------------------------------------------------------------------------------
+
+struct Counters {
+  std::uint64_t kernels = 0;        // launched
+  std::uint64_t copies = 0;         // between devices
+  std::uint64_t compiled = 0;       // kernels that had to be compiled
+  std::uint64_t schedules = 0;      // made, not found in the cache
+  std::uint64_t schedule_hits = 0;
+  std::uint64_t allocated = 0;      // bytes of storage made for results (not temporaries)
+  double flops = 0, bytes = 0;      // arithmetic of the launched kernels; bytes they touch at least
+  double seconds = 0;               // spent in kernels, with DEBUG >= 2
+};
+Counters counters();
+
+/// Caches of schedules and kernels in this process: entries, and a way to let go of them.
+struct CacheUsage {
+  std::size_t schedules = 0, kernels = 0;
+};
+CacheUsage cache_usage();
+void trim_caches();
+
+// --- recording, for captures ---------------------------------------------------------------------------------------
+
+struct Run;
+/// One realize, as it happened: what it ran and on which storages, so that it can be run again on others.
+struct Recorded {
+  std::shared_ptr<const Run> run;
+  std::vector<UOp> inputs;                // Buffer leaves, by parameter
+  std::vector<std::int64_t> scalars;      // by scalar parameter
+  std::vector<UOp> scalar_nodes;          // the Bind each came from
+  std::vector<UOp> outputs;               // Buffer leaves, by root
+  std::vector<int> in_place;              // by root: the parameter whose storage it took, or -1
+};
+/// Called for each realize of this thread while set. Returns the former.
+using Recorder = std::function<void(const Recorded&)>;
+Recorder set_recorder(Recorder recorder);
+
+/// Runs what was recorded on other storages and scalars. `outputs` are filled if empty, else written to.
+void replay(const Run& run, std::span<Storage* const> inputs, std::span<const std::int64_t> scalars, std::span<Storage* const> outputs);
 
 }  // namespace pg::engine

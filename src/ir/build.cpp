@@ -13,11 +13,11 @@ namespace {
 
 using Refs = absl::InlinedVector<Ref, 8>;
 
-// Order of commutative operands: constants last, else by rank of the op, then by structure. Stable between runs.
-bool goes_left(Ref a, Ref b) {
-  if (a.is_const() != b.is_const()) return b.is_const();
-  if (a.op() != b.op()) return a.op() > b.op();
-  return a->hash < b->hash;
+// Sizes that no memory holds stay sizes that no memory holds.
+std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
+  std::int64_t r;
+  if (!__builtin_mul_overflow(a, b, &r)) return r;
+  return (a < 0) == (b < 0) ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
 }
 
 bool is_scalar_const(Ref x) { return x.is_const() && x.lanes() == 1; }
@@ -35,19 +35,44 @@ Ref fold(Op op, DType dtype, int lanes, std::span<const Ref> srcs) {
   }
   DType from = srcs[op == Op::Where ? 1 : 0].dtype();
   if (op == Op::Bitcast && itemsize(from) != itemsize(dtype)) return nullptr;
-  return splat(scalar_const(dtype, eval_scalar(op, dtype, from, values.data())), lanes);
+  Scalar v = eval_scalar(op, dtype, from, values.data());
+  // All NaNs that arithmetic makes are one; a bitcast or a choice keeps the one it has.
+  if (is_float(dtype) && std::isnan(v.f) && op != Op::Bitcast && op != Op::Where) v.f = std::numeric_limits<double>::quiet_NaN();
+  return splat(scalar_const(dtype, v), lanes);
 }
 
+// x of x * constant, else the node itself.
+Ref factor_of(Ref x) { return x.is(Op::Mul) && const_of(x.src(1)).is_const() ? x.src(0) : x; }
+
 }  // namespace
+
+bool goes_left(Ref a, Ref b) {
+  bool ca = const_of(a).is_const(), cb = const_of(b).is_const();
+  if (ca || cb) return !ca;
+  Ref x = factor_of(a), y = factor_of(b);
+  if (x.op() != y.op()) return x.op() > y.op();
+  if (x.is(Op::Range) && x.i() != y.i()) return x.i() < y.i();
+  if (x->hash != y->hash) return x->hash < y->hash;
+  return a->hash < b->hash;
+}
 
 Ref make(Op op, DType dtype, int lanes, std::span<const Ref> srcs, Arg arg) {
   const OpInfo& row = info(op);
   if (row.flags & kElementwise) {
     if (Ref c = fold(op, dtype, lanes, srcs)) return c;
     // Floats only give way to constants: exact, and it keeps the order a program was written in.
-    if ((row.flags & kCommutative) && goes_left(srcs[1], srcs[0]) && (!is_float(srcs[0].dtype()) || srcs[0].is_const())) {
-      Ref swapped[2] = {srcs[1], srcs[0]};
-      return intern(op, dtype, lanes, swapped, arg);
+    if (row.flags & kCommutative) {
+      bool swap;
+      if (is_float(srcs[0].dtype()))
+        swap = const_of(srcs[0]).is_const() && !const_of(srcs[1]).is_const();
+      else if (srcs[0].is(op) != srcs[1].is(op))  // chains lean left
+        swap = srcs[1].is(op);
+      else
+        swap = goes_left(srcs[1], srcs[0]);
+      if (swap) {
+        Ref swapped[2] = {srcs[1], srcs[0]};
+        return intern(op, dtype, lanes, swapped, arg);
+      }
     }
   }
   return intern(op, dtype, lanes, srcs, arg);
@@ -55,14 +80,16 @@ Ref make(Op op, DType dtype, int lanes, std::span<const Ref> srcs, Arg arg) {
 
 Ref with_srcs(Ref node, std::span<const Ref> srcs) { return make(node.op(), node.dtype(), node.lanes(), srcs, node->arg); }
 
-Ref scalar_const(DType t, Scalar v) {
-  if (is_float(t) && std::isnan(v.f)) v.f = std::numeric_limits<double>::quiet_NaN();
-  return intern(Op::Const, t, 1, {}, v);
-}
+Ref scalar_const(DType t, Scalar v) { return intern(Op::Const, t, 1, {}, v); }
 Ref int_const(DType t, std::int64_t v) { return scalar_const(t, int_scalar(wrap(t, v))); }
-Ref float_const(DType t, double v) { return scalar_const(t, float_scalar(round_to(t, v))); }
+Ref float_const(DType t, double v) {
+  return scalar_const(t, float_scalar(std::isnan(v) ? std::numeric_limits<double>::quiet_NaN() : round_to(t, v)));
+}
 Ref const_like(Ref t, double v) {
   return splat(is_float(t.dtype()) ? float_const(t.dtype(), v) : int_const(t.dtype(), static_cast<std::int64_t>(v)), t.lanes());
+}
+Ref int_const_like(Ref t, std::int64_t v) {
+  return is_float(t.dtype()) ? const_like(t, static_cast<double>(v)) : splat(int_const(t.dtype(), v), t.lanes());
 }
 
 Ref shape_node(Dims dims) { return intern(Op::Shape, DType::Void, 1, {}, Arg{.p = ints_payload(dims)}); }
@@ -110,13 +137,13 @@ Ref dim(Ref shape, int axis) { return is_concrete(shape) ? idx(shape.ints()[stat
 
 std::int64_t numel(Ref shape) {
   std::int64_t n = 1;
-  for (std::int64_t d : dims(shape)) n *= d;
+  for (std::int64_t d : dims(shape)) n = saturating_mul(n, d);
   return n;
 }
 std::int64_t max_numel(Ref shape) {
   if (is_concrete(shape)) return numel(shape);
   std::int64_t n = 1;
-  for (Node* d : shape.srcs()) n *= d->hi;
+  for (Node* d : shape.srcs()) n = saturating_mul(n, d->hi);
   return n;
 }
 

@@ -20,6 +20,16 @@ Ref float_const(DType t, double v);
 Ref scalar_const(DType t, Scalar v);
 /// The number v in the dtype of t, whatever its kind (as a vector if t is one).
 Ref const_like(Ref t, double v);
+/// The same of a 64-bit integer, of which a double would lose bits.
+Ref int_const_like(Ref t, std::int64_t v);
+/// The constant a node is or splats, else null.
+inline Ref constant(Ref x) {
+  if (x.is(Op::Splat)) x = x.src(0);
+  return x.is_const() ? x : nullptr;
+}
+/// Order of the operands of commutative integer ops: constants last, else by rank of the op, ranges by number, then by
+/// structure; x and x * constant are neighbours. Stable between runs. In chains of one op the chain is the left operand.
+bool goes_left(Ref a, Ref b);
 /// A weak integer: what indices and sizes are made of.
 inline Ref idx(std::int64_t v) { return int_const(DType::WeakInt, v); }
 inline Ref bool_const(bool v) { return int_const(DType::Bool, v); }
@@ -67,12 +77,12 @@ inline Ref logical_not(Ref a) { return ne(a, const_like(a, 1)); }
 inline Ref ge(Ref a, Ref b) { return logical_not(a < b); }
 
 // Numbers beside a Ref take its dtype.
-inline Ref operator+(Ref a, std::int64_t b) { return a + const_like(a, static_cast<double>(b)); }
-inline Ref operator-(Ref a, std::int64_t b) { return a - const_like(a, static_cast<double>(b)); }
-inline Ref operator*(Ref a, std::int64_t b) { return a * const_like(a, static_cast<double>(b)); }
-inline Ref operator/(Ref a, std::int64_t b) { return a / const_like(a, static_cast<double>(b)); }
-inline Ref operator%(Ref a, std::int64_t b) { return a % const_like(a, static_cast<double>(b)); }
-inline Ref operator<(Ref a, std::int64_t b) { return a < const_like(a, static_cast<double>(b)); }
+inline Ref operator+(Ref a, std::int64_t b) { return a + int_const_like(a, b); }
+inline Ref operator-(Ref a, std::int64_t b) { return a - int_const_like(a, b); }
+inline Ref operator*(Ref a, std::int64_t b) { return a * int_const_like(a, b); }
+inline Ref operator/(Ref a, std::int64_t b) { return a / int_const_like(a, b); }
+inline Ref operator%(Ref a, std::int64_t b) { return a % int_const_like(a, b); }
+inline Ref operator<(Ref a, std::int64_t b) { return a < int_const_like(a, b); }
 
 // --- shapes --------------------------------------------------------------------------------------------------------
 

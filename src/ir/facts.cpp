@@ -32,9 +32,9 @@ bool bounds_of(const Node* n, Bounds& r) {
   if (n->nsrc > 0 && n->op != Op::Cast && is_float(n->src[0]->dtype) && n->op != Op::Where) return false;
   switch (n->op) {
     case Op::Const: r = {n->arg.i, n->arg.i}; return n->dtype != u64 || n->arg.i >= 0;
-    case Op::Range: r = {0, std::max<I>(0, a.hi - 1)}; return true;
-    case Op::Arange: r = {0, std::max<I>(0, max_numel(n->src[0]) - 1)}; return true;
-    case Op::Special: r = {0, std::max<I>(0, a.hi - 1)}; return true;
+    case Op::Range: r = {0, std::max<I>(1, a.hi) - 1}; return true;
+    case Op::Arange: r = {0, std::max<I>(1, max_numel(n->src[0])) - 1}; return true;
+    case Op::Special: r = {0, std::max<I>(1, a.hi) - 1}; return true;
     case Op::Iota: r = {0, n->lanes - 1}; return true;
     case Op::Var: case Op::ScalarParam: r = {a.lo, b.hi}; return true;
     case Op::Bind: case Op::Splat: case Op::Extract: r = a; return true;

@@ -177,10 +177,28 @@ double f16_value(std::uint16_t bits) {
   return bits & 0x8000 ? -v : v;
 }
 
+namespace {
+
+// NaNs keep sign and payload through a Scalar, so that a bitcast there and back changes nothing. The upper bits of the
+// payload are those of the narrow format, with `mant` mantissa bits of `bits`.
+std::uint64_t nan_to_bits(double v, int bits, int mant) {
+  auto wide = std::bit_cast<U>(v);
+  U payload = (wide & ((U{1} << 52) - 1)) >> (52 - mant);
+  U exponent = ((U{1} << (bits - 1 - mant)) - 1) << mant;
+  return wide >> 63 << (bits - 1) | exponent | (payload ? payload : U{1} << (mant - 1));
+}
+double nan_from_bits(U v, int bits, int mant) {
+  U payload = v & ((U{1} << mant) - 1);
+  return std::bit_cast<double>(v >> (bits - 1) << 63 | U{0x7ff} << 52 | payload << (52 - mant));
+}
+
+}  // namespace
+
 std::uint64_t to_bits(DType t, Scalar v) {
+  if (is_float(t) && itemsize(t) < 8 && std::isnan(v.f)) return nan_to_bits(v.f, bits_of(t), t == f16 ? 10 : t == bf16 ? 7 : 23);
   switch (t) {
     case DType::F16: return f16_from(v.f);
-    case DType::BF16: return std::bit_cast<std::uint32_t>(static_cast<float>(std::isnan(v.f) ? std::nan("") : round_to(bf16, v.f))) >> 16;
+    case DType::BF16: return std::bit_cast<std::uint32_t>(static_cast<float>(round_to(bf16, v.f))) >> 16;
     case DType::F32: return std::bit_cast<std::uint32_t>(static_cast<float>(v.f));
     case DType::F64: case DType::WeakFloat: return std::bit_cast<std::uint64_t>(v.f);
     case DType::Bool: return v.i & 1;
@@ -193,9 +211,13 @@ std::uint64_t to_bits(DType t, Scalar v) {
 
 Scalar from_bits(DType t, std::uint64_t bits) {
   switch (t) {
-    case DType::F16: return float_scalar(f16_value(static_cast<std::uint16_t>(bits)));
-    case DType::BF16: return float_scalar(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
-    case DType::F32: return float_scalar(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    case DType::F16:
+      if ((bits & 0x7fff) > 0x7c00) return float_scalar(nan_from_bits(bits, 16, 10));
+      return float_scalar(f16_value(static_cast<std::uint16_t>(bits)));
+    case DType::BF16: return from_bits(f32, bits << 16);
+    case DType::F32:
+      if ((bits & 0x7fffffff) > 0x7f800000) return float_scalar(nan_from_bits(bits, 32, 23));
+      return float_scalar(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
     case DType::F64: case DType::WeakFloat: return float_scalar(std::bit_cast<double>(bits));
     case DType::Bool: return int_scalar((bits & 255) != 0);
     default: return int_scalar(wrap(t, static_cast<std::int64_t>(bits)));

@@ -43,7 +43,8 @@ void instruction_set(Target& t) {
   if (!has(__builtin_cpu_supports("sse4.1"), "sse4.1")) t.ops.remove(Op::Trunc);
   // Without the instruction a fused multiply-add would be a call.
   if (!has(__builtin_cpu_supports("fma"), "fma")) t.ops.remove(Op::MulAcc);
-  has(__builtin_cpu_supports("f16c"), "f16c");
+  // bf16 is not among them: the instruction of avx512bf16 flushes subnormal numbers.
+  if (has(__builtin_cpu_supports("f16c"), "f16c")) t.converts.add(f16);
   if (has(__builtin_cpu_supports("avx2"), "avx2")) {
     t.vector_bytes = 32;
     t.masked_bytes = t.gather_bytes = 4;
@@ -94,7 +95,8 @@ Target find_host() {
 }  // namespace
 
 std::string Target::key() const {
-  std::string s = device + "|" + language + "|" + isa + "|" + computes.text() + "|" + stores.text() + "|" + ops.text();
+  std::string s = device + "|" + language + "|" + isa + "|" + computes.text() + "|" + stores.text() + "|" + converts.text() +
+                  "|" + ops.text();
   auto add = [&s](auto v) { s += "|" + std::to_string(v); };
   add(vector_bytes), add(vector_registers), add(max_lanes), add(masked_bytes), add(gather_bytes);
   add(static_cast<int>(index)), add(l1), add(l2), add(l3), add(cores);
@@ -118,7 +120,7 @@ Target Target::interp() {
   t.device = "INTERP";
   t.language = "program";
   t.isa = "nodes";
-  t.computes = t.stores = kStored;
+  t.computes = t.stores = t.converts = kStored;
   t.ops = kExactOps;
   t.vector_bytes = 64;
   t.vector_registers = 32;

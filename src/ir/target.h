@@ -77,6 +77,8 @@ struct Target {
   /// Bitcast and Cast (from and to every stored dtype, rounded once) take them; the rest is computed in f32 between Casts.
   DTypeSet computes;
   DTypeSet stores;
+  /// Those of `stores` with an instruction for their exact conversion from and to f32; the others take some ten.
+  DTypeSet converts;
   /// Elementwise ops it computes on those dtypes; the others must be decomposed.
   OpSet ops;
 

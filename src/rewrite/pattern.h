@@ -20,16 +20,16 @@
 namespace pg {
 
 struct PatNode {
-  enum Kind : std::uint8_t { Any, Constant, Literal, Node, AnyArity, Lo, Hi } kind = Any;
+  enum Kind : std::uint8_t { Any, Bool, Constant, Literal, Node, AnyArity, Lo, Hi } kind = Any;
   Op op = Op::Const;
-  std::uint8_t slot = 0;   // Any, Constant, Lo, Hi: which capture
+  std::uint8_t slot = 0;   // Any, Bool, Constant, Lo, Hi: which capture
   std::uint8_t nsrc = 0;   // Node
   double value = 0;        // Literal
 };
 
 /// A pattern: its nodes in prefix order.
 struct Pat {
-  static constexpr int kMax = 12;
+  static constexpr int kMax = 24;
   PatNode nodes[kMax];
   int n = 0;
 
@@ -48,8 +48,8 @@ struct Capture : Pat {
 
 namespace pat {
 
-inline constexpr Capture x{PatNode::Any, 0}, y{PatNode::Any, 1}, z{PatNode::Any, 2}, w{PatNode::Any, 3}, p{PatNode::Any, 4},
-    q{PatNode::Any, 5};
+inline constexpr Capture x{PatNode::Any, 0}, y{PatNode::Any, 1}, z{PatNode::Any, 2}, w{PatNode::Any, 3}, p{PatNode::Bool, 4},
+    q{PatNode::Bool, 5};
 inline constexpr Capture c0{PatNode::Constant, 6}, c1{PatNode::Constant, 7}, c2{PatNode::Constant, 8};
 inline constexpr int kSlots = 9;
 
@@ -119,9 +119,11 @@ class Match {
   void* ctx_;
 };
 
-/// Dtypes of the root for which a rule holds. For comparisons, of the operands.
-enum class Domain : std::uint8_t { Any, Ints, Floats, Bools, IntsAndBools };
-inline constexpr Domain ints = Domain::Ints, floats = Domain::Floats, bools = Domain::Bools, exact = Domain::IntsAndBools;
+/// Dtypes of the root for which a rule holds. For comparisons, of the operands. Ints include the weak one; Indices is the
+/// weak integer alone, which does not wrap.
+enum class Domain : std::uint8_t { Any, Ints, Floats, Bools, IntsAndBools, Indices };
+inline constexpr Domain ints = Domain::Ints, floats = Domain::Floats, bools = Domain::Bools, exact = Domain::IntsAndBools,
+                        indices = Domain::Indices;
 
 struct When {
   Pat condition;
@@ -145,7 +147,7 @@ consteval bool bound(const Pat& left, const Pat& right) {
     if (r.kind == PatNode::Literal || r.kind == PatNode::Node) continue;
     bool found = false;
     for (int k = 0; k < left.n; ++k)
-      found |= (left.nodes[k].kind == PatNode::Any || left.nodes[k].kind == PatNode::Constant) && left.nodes[k].slot == r.slot;
+      found |= left.nodes[k].kind <= PatNode::Constant && left.nodes[k].slot == r.slot;
     if (!found) return false;
   }
   return true;

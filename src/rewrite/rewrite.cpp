@@ -3,13 +3,26 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <tuple>
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/inlined_vector.h>
 
 #include "base/flags.h"
+#include "rewrite/trace.h"
 
 namespace pg {
+namespace {
+
+__extension__ typedef __int128 Wide;
+constexpr Wide kWidest = ~(Wide{1} << 127);
+Wide floor_mod(Wide a, Wide b) {
+  if (b == 0) return 0;
+  Wide r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+}  // namespace
 
 // Interprets patterns. Prefix order makes a pattern's end known only by walking it, so each step returns where it stopped.
 class Matcher {
@@ -21,21 +34,25 @@ class Matcher {
     return step(pattern, at, node);
   }
 
-  // Value of a condition, as a number.
-  std::int64_t value(const Pat& pattern, int& at) const {
+  // Value of a condition, as a number, wide enough for products of bounds.
+  Wide value(const Pat& pattern, int& at) const {
     const PatNode& p = pattern.nodes[at++];
     switch (p.kind) {
       case PatNode::Literal: return static_cast<std::int64_t>(p.value);
-      case PatNode::Lo: return m_.slots_[p.slot].lo();
-      case PatNode::Hi: return m_.slots_[p.slot].hi();
+      case PatNode::Lo: return low(m_.slots_[p.slot]);
+      case PatNode::Hi: return high(m_.slots_[p.slot]);
       case PatNode::Node: {
-        std::int64_t a = value(pattern, at), b = p.nsrc > 1 ? value(pattern, at) : 0;
+        Wide a = value(pattern, at), b = p.nsrc > 1 ? value(pattern, at) : 0;
         switch (p.op) {
           case Op::Neg: return -a;
           case Op::Add: return a + b;
           case Op::Sub: return a - b;
-          case Op::Mul: return a * b;
-          case Op::FloorDiv: return floor_div(a, b);
+          case Op::Mul: {
+            Wide r;
+            if (__builtin_mul_overflow(a, b, &r)) r = (a < 0) == (b < 0) ? kWidest : -kWidest;
+            return r;
+          }
+          case Op::FloorDiv: return b == 0 ? 0 : (a - floor_mod(a, b)) / b;
           case Op::FloorMod: return floor_mod(a, b);
           case Op::And: return a & b;
           case Op::Or: return a | b;
@@ -49,7 +66,8 @@ class Matcher {
       }
       default: {
         Ref c = constant(m_.slots_[p.slot]);
-        return c ? c.i() : 0;
+        if (!c) return 0;
+        return c.dtype() == u64 ? Wide{static_cast<std::uint64_t>(c.i())} : Wide{c.i()};
       }
     }
   }
@@ -86,10 +104,6 @@ class Matcher {
     return alu(p.op, srcs);
   }
 
-  static Ref constant(Ref node) {
-    if (node.is(Op::Splat)) node = node.src(0);
-    return node.is_const() ? node : nullptr;
-  }
   static void skip(const Pat& pattern, int& at) {
     int open = 1;
     while (open--) {
@@ -102,15 +116,13 @@ class Matcher {
   bool step(const Pat& pattern, int& at, Ref node) {
     const PatNode& p = pattern.nodes[at++];
     switch (p.kind) {
+      case PatNode::Bool:
+        if (node.dtype() != DType::Bool) return false;
+        return capture(p.slot, node);
       case PatNode::Constant:
         if (!constant(node)) return false;
-        [[fallthrough]];
-      case PatNode::Any: {
-        Ref& slot = m_.slots_[p.slot];
-        if (slot) return same(slot, node);
-        slot = node;
-        return true;
-      }
+        return capture(p.slot, node);
+      case PatNode::Any: return capture(p.slot, node);
       case PatNode::Literal: {
         Ref c = constant(node);
         return c && c.is_const(p.value);
@@ -124,6 +136,18 @@ class Matcher {
       default: return false;
     }
   }
+
+  bool capture(int at, Ref node) {
+    Ref& slot = m_.slots_[at];
+    if (slot) return same(slot, node);
+    slot = node;
+    return true;
+  }
+
+  // Bounds of u64 that did not fit the node are those of the dtype.
+  static bool unknown(Ref x) { return x.dtype() == u64 && x.lo() < 0; }
+  static Wide low(Ref x) { return unknown(x) ? 0 : x.lo(); }
+  static Wide high(Ref x) { return unknown(x) ? Wide{~std::uint64_t{0}} : x.hi(); }
 
   Match& m_;
 };
@@ -181,6 +205,7 @@ bool in_domain(Domain domain, Ref node) {
     case Domain::Ints: return is_int(t);
     case Domain::Floats: return is_float(t);
     case Domain::Bools: return t == DType::Bool;
+    case Domain::Indices: return t == DType::WeakInt;
     default: return is_int(t) || t == DType::Bool;
   }
 }
@@ -197,6 +222,20 @@ struct Running {
   absl::flat_hash_map<const Rule*, std::uint64_t>* by_rule = nullptr;
 };
 thread_local Running* t_running = nullptr;
+
+// The rules of the last steps before a pass is given up: those that undo each other are among them.
+constexpr std::uint64_t kWatched = 1000;
+
+[[noreturn]] void endless(const RewriteOptions& options, const Running& running) {
+  std::vector<std::pair<std::uint64_t, const Rule*>> last;
+  if (running.by_rule)
+    for (auto [rule, n] : *running.by_rule) last.emplace_back(n, rule);
+  std::sort(last.begin(), last.end(), std::greater<>());
+  std::string text = std::string("[rewrite] the pass \"") + options.name + "\" does not come to an end; last fired:";
+  for (std::size_t i = 0; i < std::min<std::size_t>(last.size(), 6); ++i)
+    text += " " + std::string(last[i].second->file) + ":" + std::to_string(last[i].second->line);
+  throw InternalError(text);
+}
 
 }  // namespace
 
@@ -258,13 +297,14 @@ Ref rewrite(Ref root, const RuleSet& rules, const RewriteOptions& options) {
   if (options.optional && flags::skips(options.name)) return root;
   absl::flat_hash_map<const Rule*, std::uint64_t> by_rule;
   Running running, *outer = t_running;
-  if (t_observer) running.by_rule = &by_rule;
+  const bool watched = t_observer || detail::tracing();
+  if (watched) running.by_rule = &by_rule;
   t_running = &running;
   struct Restore {
     Running* outer;
     ~Restore() { t_running = outer; }
   } restore{outer};
-  auto start = t_observer ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+  auto start = watched ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
 
   struct Frame {
     Node* node;   // what was asked for
@@ -279,8 +319,8 @@ Ref rewrite(Ref root, const RuleSet& rules, const RewriteOptions& options) {
   auto known = [&](Node* n) { return becomes.contains(n); };
 
   while (!stack.empty()) {
-    if (++steps > 200'000'000 || running.fired > 20'000'000)
-      throw InternalError(std::string("[rewrite] the pass \"") + options.name + "\" does not come to an end");
+    if (++steps > 10 * options.budget || running.fired > options.budget) endless(options, running);
+    if (running.fired + kWatched > options.budget) running.by_rule = &by_rule;
     Frame& top = stack.back();
     if (!top.entered) {
       if (known(top.node)) {
@@ -347,11 +387,13 @@ Ref rewrite(Ref root, const RuleSet& rules, const RewriteOptions& options) {
   g_totals.nodes += becomes.size();
   g_totals.attempts += running.attempts;
   g_totals.fired += running.fired;
-  if (t_observer) {
+  if (watched) {
     std::vector<std::pair<const Rule*, std::uint64_t>> fired(by_rule.begin(), by_rule.end());
-    std::sort(fired.begin(), fired.end(), [](auto& a, auto& b) { return a.second > b.second; });
+    std::sort(fired.begin(), fired.end(), [](auto& a, auto& b) { return std::tuple(b.second, a.first->line) < std::tuple(a.second, b.first->line); });
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    t_observer({options.name, root, result, running.attempts, becomes.size(), seconds, std::move(fired)});
+    PassRecord record{options.name, root, result, running.attempts, becomes.size(), seconds, std::move(fired)};
+    if (t_observer) t_observer(record);
+    if (detail::tracing()) detail::trace_pass(record);
   }
   return result;
 }

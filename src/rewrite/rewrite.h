@@ -40,9 +40,11 @@ struct RewriteOptions {
   /// applies.
   bool top_down = false;
   bool optional = false;
+  /// Rules that may fire before the pass is given up as endless.
+  std::uint64_t budget = 20'000'000;
 };
 
-/// Rewrites everything reachable from root. Throws InternalError if the rules do not come to an end.
+/// Rewrites everything reachable from root. Throws InternalError, naming rules, if they do not come to an end.
 Ref rewrite(Ref root, const RuleSet& rules, const RewriteOptions& options);
 
 // --- looking on ----------------------------------------------------------------------------------------------------

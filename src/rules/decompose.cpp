@@ -17,7 +17,6 @@ static Ref and_(Ref a, Ref b) { return a & b; }
 static Ref or_(Ref a, Ref b) { return a | b; }
 static Ref not_(Ref a) { return logical_not(a); }
 static Ref to_u32(Ref a) { return cast(a, u32); }
-static Ref to_u64(Ref a) { return cast(a, u64); }
 static Ref to_f32(Ref a) { return cast(a, f32); }
 static Ref to_f64(Ref a) { return cast(a, f64); }
 static Ref mul_wide(Ref a, Ref b) { return cast(a, u64) * cast(b, u64); }

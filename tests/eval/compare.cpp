@@ -59,7 +59,7 @@ double epsilon(DType t) {
 }
 
 Tolerance tolerance(DType t, double steps, double scale) {
-  return {.ulp = steps, .rel = steps * epsilon(t), .abs = steps * scale * epsilon(t)};
+  return {.ulp = steps, .abs = steps * scale * 2 * epsilon(t)};
 }
 
 double ulp_distance(DType t, double a, double b) {

@@ -18,8 +18,8 @@ struct Tolerance {
   bool zero_signs = false;
 };
 
-/// What rounding may do to a value that a chain of `steps` roundings made: steps units of the last place,
-/// relative, and that times `scale` (the size of what was added up) absolute.
+/// An error of so many units of the last place: of the wanted value, or of values about `scale` large, which
+/// cancelled.
 Tolerance tolerance(DType t, double steps = 1, double scale = 0);
 
 /// Half the distance between 1 and the next value: 2^-24 for f32.

@@ -1,0 +1,358 @@
+#include <algorithm>
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+#include <absl/container/inlined_vector.h>
+
+#include "base/flags.h"
+#include "engine/counters.h"
+#include "engine/engine.h"
+#include "engine/run.h"
+#include "rewrite/rewrite.h"
+#include "rules/symbolic.h"
+#include "schedule/index_map.h"
+#include "schedule/plan.h"
+
+namespace pg::engine {
+namespace {
+
+thread_local Recorder t_recorder;
+
+UOp leaf(Storage* storage, Ref shape) { return make(Op::Buffer, storage->dtype, {shape}, Arg{.p = storage}); }
+
+Storage* new_storage(DType t, std::int64_t elements, std::string_view device, runtime::Buffer memory = {}) {
+  auto* s = new Storage;
+  s->dtype = t;
+  s->elements = elements;
+  s->device = device;
+  s->buffer = std::move(memory);
+  s->hash = static_cast<std::uint64_t>(t) * 31 + static_cast<std::uint64_t>(elements);
+  object_payload(s);
+  return s;
+}
+
+std::size_t bytes_of(const Storage& s) { return static_cast<std::size_t>(s.elements) * itemsize(s.dtype); }
+
+void ensure_memory(Storage& s) {
+  if (s.buffer || s.elements == 0) return;
+  s.buffer = runtime::device(s.device).allocate(bytes_of(s));
+  counts().allocated += bytes_of(s);
+}
+
+// The Buffer that stands for a node's value if there is one.
+Ref stored(Ref n) {
+  if (n.is(Op::Buffer)) return n;
+  return n->cold && n->cold->materialized ? n->cold->materialized.ref() : Ref();
+}
+
+// A chain of movements over a Buffer that is a contiguous range of it: the Buffer and where the range begins.
+bool contiguous_range(Ref root, Ref& buffer, std::int64_t& start) {
+  schedule::Index index;
+  Ref shape = shape_of(root), n = root;
+  if (!is_concrete(shape)) return false;
+  index.valid = bool_const(true);
+  for (int i = 0; i < rank(shape); ++i) {
+    Ref d = dim(shape, i);
+    index.at.push_back(d.is_const(1) ? idx(0) : range(i, RangeKind::Loop, d));
+  }
+  Ref expected = schedule::flatten(shape, index);
+  for (;;) {
+    if (Ref b = stored(n)) {
+      buffer = b;
+      break;
+    }
+    if (n.has(kMovement))
+      index = schedule::source_index(n, index);
+    else if (!n.is(Op::Detach) && !n.is(Op::Leaf) && !n.is(Op::ContiguousBackward) && !n.is(Op::Contiguous))
+      return false;
+    n = n.src(0);
+  }
+  if (!is_concrete(shape_of(buffer)) || !index.valid.is_const(1)) return false;
+  Ref offset = rewrite(schedule::flatten(shape_of(buffer), index) - expected, rules::symbolic(), {.name = "view offset"});
+  if (!offset.is_const()) return false;
+  start = offset.i();
+  return true;
+}
+
+UOp view(Ref buffer, std::int64_t start, Ref shape) {
+  Storage& base = storage_of(buffer);
+  if (start == 0 && numel(shape) == base.elements) return leaf(&base, shape);
+  ensure_memory(base);
+  std::size_t item = itemsize(base.dtype);
+  Storage* s = new_storage(base.dtype, numel(shape), base.device, base.buffer.slice(static_cast<std::size_t>(start) * item, static_cast<std::size_t>(numel(shape)) * item));
+  return leaf(s, shape);
+}
+
+// A graph of tensors turned into a call, and what its parameters stand for.
+struct Call {
+  UOp sink;
+  std::vector<UOp> params;       // Buffer leaves
+  std::vector<bool> donated;
+  std::vector<UOp> scalars;      // Bind nodes
+};
+
+// Everything the roots need, down to stored values; sources first.
+std::vector<Ref> reachable(std::span<const Ref> roots) {
+  std::vector<Ref> order;
+  absl::flat_hash_set<Node*> seen;
+  std::vector<std::pair<Node*, bool>> stack;
+  for (std::size_t i = roots.size(); i-- > 0;) stack.emplace_back(roots[i].node(), false);
+  while (!stack.empty()) {
+    auto [n, ready] = stack.back();
+    stack.pop_back();
+    if (ready) {
+      order.emplace_back(n);
+      continue;
+    }
+    if (!seen.insert(n).second) continue;
+    stack.emplace_back(n, true);
+    if (stored(n) || n->op == Op::Bind) continue;
+    for (std::uint32_t k = n->nsrc; k-- > 0;)
+      if (!seen.contains(n->src[k])) stack.emplace_back(n->src[k], false);
+  }
+  return order;
+}
+
+Call make_call(std::span<const Ref> roots) {
+  std::vector<Ref> order = reachable(roots);
+  // Whoever refers to old contents from outside keeps a write from going in place.
+  absl::flat_hash_map<Node*, std::uint32_t> edges;
+  absl::flat_hash_set<Node*> written;
+  for (Ref n : order) {
+    if (stored(n) && !n.is(Op::Buffer)) continue;
+    if (n.is(Op::Buffer) || n.is(Op::Bind)) continue;
+    for (Node* s : n.srcs())
+      if (s->op == Op::Buffer) ++edges[s];
+    if (n.is(Op::After)) written.insert(schedule::storage_node(n.src(0)).node());
+  }
+  Call call;
+  absl::flat_hash_map<Node*, Ref> becomes;
+  absl::InlinedVector<Ref, 8> srcs;
+  absl::flat_hash_map<Node*, Ref> param_of;
+  for (Ref n : order) {
+    if (Ref b = stored(n)) {
+      auto [it, fresh] = param_of.try_emplace(b.node());
+      if (fresh) {
+        Storage& s = storage_of(b);
+        bool donated = n.is(Op::Buffer) && written.contains(n.node()) && n->refs.load() == edges[n.node()] && s.refs.load() == 1 &&
+                       (!s.buffer || (s.buffer.allocation.use_count() == 1 && s.buffer.allocation->writable()));
+        std::int64_t slot = static_cast<std::int64_t>(call.params.size()) | (donated ? schedule::kDonated : 0);
+        Ref device = make(Op::Device, DType::Void, {}, Arg{.p = str_payload(s.device)});
+        it->second = make(Op::Param, b.dtype(), {b.src(0), device}, Arg{.i = slot});
+        call.params.emplace_back(b);
+        call.donated.push_back(donated);
+      }
+      becomes[n.node()] = it->second;
+      continue;
+    }
+    if (n.is(Op::Bind)) {
+      becomes[n.node()] = scalar_param(static_cast<std::int64_t>(call.scalars.size()), n.dtype(), n.lo(), n.hi());
+      call.scalars.emplace_back(n);
+      continue;
+    }
+    bool changed = false;
+    srcs.clear();
+    for (Node* s : n.srcs()) {
+      auto it = becomes.find(s);
+      Ref to = it == becomes.end() ? Ref(s) : it->second;
+      changed |= to.node() != s;
+      srcs.push_back(to);
+    }
+    if (changed) becomes[n.node()] = with_srcs(n, srcs);
+  }
+  absl::InlinedVector<Ref, 8> out;
+  for (Ref r : roots) {
+    auto it = becomes.find(r.node());
+    out.push_back(it == becomes.end() ? r : it->second);
+  }
+  call.sink = sink({out.data(), out.size()});
+  return call;
+}
+
+}  // namespace
+
+Storage& storage_of(Ref buffer) { return buffer.object<Storage>(); }
+
+Counts& counts() {
+  static Counts c;
+  return c;
+}
+
+std::string default_device() {
+  static const std::string fallback = "CPU";
+  return runtime::canonical_device(flags::dev().empty() ? fallback : flags::dev());
+}
+
+UOp buffer_of(std::string_view device, DType t, Dims dims, runtime::Buffer memory) {
+  GraphScope scope;
+  Ref shape = shape_node(dims);
+  return leaf(new_storage(t, numel(shape), runtime::canonical_device(device), std::move(memory)), shape);
+}
+
+UOp empty_buffer(std::string_view device, DType t, Dims dims) { return buffer_of(device, t, dims, {}); }
+
+UOp buffer_from_host(std::string_view device, DType t, Dims dims, const void* bytes) {
+  std::size_t n = itemsize(t);
+  for (std::int64_t d : dims) n *= static_cast<std::size_t>(d);
+  runtime::Buffer memory;
+  if (n) {
+    runtime::Device& d = runtime::device(device);
+    memory = d.allocate(n);
+    counts().allocated += n;
+    d.copy_in(memory, bytes);
+  }
+  return buffer_of(device, t, dims, std::move(memory));
+}
+
+void read(Ref buffer, void* out, std::size_t bytes) {
+  Storage& s = storage_of(buffer);
+  if (bytes == 0) return;
+  ensure_memory(s);
+  runtime::Buffer part = bytes == s.buffer.bytes ? s.buffer : s.buffer.slice(0, bytes);
+  part.device().copy_out(out, part);
+}
+
+std::string device_of(Ref root) {
+  GraphScope scope;
+  absl::flat_hash_map<Node*, std::string> devices;
+  Ref roots[1] = {root};
+  for (Ref n : reachable(roots)) {
+    std::string d;
+    if (Ref b = stored(n)) {
+      d = storage_of(b).device;
+    } else if (n.is(Op::Copy)) {
+      d = n.str();
+    } else {
+      for (Node* s : n.srcs()) {
+        const std::string& other = devices[s];
+        if (other.empty()) continue;
+        if (!d.empty() && d != other) throw DeviceError("[" + std::string(info(n.op()).name) + "] tensors on " + d + " and " + other + " do not mix; move one with to()");
+        d = other;
+      }
+    }
+    devices[n.node()] = std::move(d);
+  }
+  return devices[root.node()];
+}
+
+std::vector<UOp> realize(std::span<const UOp> roots) {
+  std::vector<UOp> results(roots.size());
+  std::vector<std::size_t> open;  // roots that take a kernel
+  Call call;
+  {
+    GraphScope scope;
+    std::vector<Ref> todo;
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+      Ref r = roots[i], buffer;
+      std::int64_t start = 0;
+      if (Ref b = stored(r))
+        results[i] = b;
+      else if (r.is_const())
+        results[i] = r;
+      else if (r.nsrc() && (r.has(kMovement) || r.is(Op::Detach) || r.is(Op::Leaf) || r.is(Op::Contiguous) || r.is(Op::ContiguousBackward)) && contiguous_range(r, buffer, start))
+        results[i] = view(buffer, start, shape_of(r));
+      else if (max_numel(shape_of(r)) == 0)
+        results[i] = leaf(new_storage(r.dtype(), 0, device_of(r).empty() ? default_device() : device_of(r)), shape_of(r));
+      else
+        open.push_back(i), todo.push_back(r);
+    }
+    if (todo.empty()) return results;
+    call = make_call(todo);
+  }
+  std::string device = default_device();
+  std::shared_ptr<const Run> run = prepare(call.sink, device);
+  const schedule::Schedule& s = run->schedule;
+
+  // All memory first: if there is none, nothing has happened yet.
+  std::vector<runtime::Buffer> buffers(s.buffers.size());
+  for (std::size_t i = 0; i < call.params.size(); ++i) {
+    Storage& storage = storage_of(call.params[i]);
+    ensure_memory(storage);
+    buffers[i] = storage.buffer;
+  }
+  for (int slot : run->fresh) {
+    const schedule::BufferInfo& b = s.buffers[static_cast<std::size_t>(slot)];
+    std::size_t bytes = static_cast<std::size_t>(b.size) * itemsize(b.dtype);
+    buffers[static_cast<std::size_t>(slot)] = runtime::device(b.device).allocate(bytes);
+    counts().allocated += bytes;
+  }
+  place_temporaries(*run, buffers);
+  std::vector<std::int64_t> scalars;
+  for (const UOp& b : call.scalars) scalars.push_back(b.ref().src(1).i());
+  execute(*run, buffers, scalars);
+
+  GraphScope scope;
+  Recorded record;
+  absl::flat_hash_map<int, Storage*> made;
+  for (std::size_t k = 0; k < open.size(); ++k) {
+    Ref r = roots[open[k]];
+    int slot = s.outputs[k];
+    if (slot < 0) throw InternalError("[realize] a root without storage");
+    auto at = static_cast<std::size_t>(slot);
+    bool taken = at < s.params && call.donated[at];
+    if (at < s.params && !taken) {
+      results[open[k]] = leaf(&storage_of(call.params[at]), shape_of(r));
+    } else {
+      auto [it, fresh] = made.try_emplace(slot);
+      if (fresh) {
+        const schedule::BufferInfo& b = s.buffers[at];
+        it->second = new_storage(b.dtype, b.size, b.device, buffers[at]);
+        if (taken) storage_of(call.params[at]).buffer = {};
+      }
+      results[open[k]] = leaf(it->second, shape_of(r));
+    }
+    cold(r).materialized = results[open[k]];
+    record.in_place.push_back(taken ? slot : -1);
+    record.outputs.push_back(results[open[k]]);
+  }
+  if (t_recorder) {
+    record.run = run;
+    record.inputs = call.params;
+    record.scalars = scalars;
+    record.scalar_nodes = call.scalars;
+    t_recorder(record);
+  }
+  return results;
+}
+
+void replay(const Run& run, std::span<Storage* const> inputs, std::span<const std::int64_t> scalars, std::span<Storage* const> outputs) {
+  const schedule::Schedule& s = run.schedule;
+  std::vector<runtime::Buffer> buffers(s.buffers.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    ensure_memory(*inputs[i]);
+    buffers[i] = inputs[i]->buffer;
+  }
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    auto slot = static_cast<std::size_t>(s.outputs[k]);
+    if (slot < s.params) continue;
+    ensure_memory(*outputs[k]);
+    buffers[slot] = outputs[k]->buffer;
+  }
+  place_temporaries(run, buffers);
+  execute(run, buffers, scalars);
+}
+
+Recorder set_recorder(Recorder recorder) { return std::exchange(t_recorder, std::move(recorder)); }
+
+Counters counters() {
+  const Counts& c = counts();
+  Counters out;
+  out.kernels = c.kernels;
+  out.copies = c.copies;
+  out.compiled = kernels_compiled();
+  out.schedules = c.schedules;
+  out.schedule_hits = c.schedule_hits;
+  out.allocated = c.allocated;
+  out.flops = c.flops;
+  out.bytes = c.bytes;
+  out.seconds = c.seconds;
+  return out;
+}
+
+CacheUsage cache_usage() { return {schedules_cached(), kernels_cached()}; }
+void trim_caches() {
+  forget_schedules();
+  forget_kernels();
+}
+
+}  // namespace pg::engine
