@@ -1,5 +1,5 @@
-// The subcommands of `pangrad`, once the command line has been read. They write results to standard output and
-// progress to standard error, and throw what the library throws.
+// The subcommands of `pangrad`, once the command line has been read. They write results to standard output
+// and progress to standard error, and throw what the library throws.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The network of the demo: the usual small convolutional net for pictures of 28x28. Also what the benchmark of the
-// demo trains.
+// The network of the demo: the usual small convolutional net for pictures of 28x28. Also what the benchmark
+// of the demo trains.
 #pragma once
 
 #include <pangrad/nn.h>

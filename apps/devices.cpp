@@ -14,7 +14,7 @@ namespace pg::apps {
 void show_devices() {
   std::string chosen = engine::default_device();
   for (const runtime::DeviceInfo& info : runtime::list_devices()) {
-    std::string state = info.needs_argument       ? fmt::format("takes a path, as in {}:/tmp/file", info.kind)
+    std::string state = info.needs_argument     ? fmt::format("takes a path, as in {}:/tmp/file", info.kind)
                         : !info.problem.empty() ? fmt::format("did not open: {}", info.problem)
                         : info.kind == chosen   ? "works, and is the default"
                                                 : "works";

@@ -1,5 +1,5 @@
-// The command `pangrad`: reads the command line and calls what it names. Whatever goes wrong is one line on standard
-// error and the exit status 1.
+// The command `pangrad`: reads the command line and calls what it names. Whatever goes wrong is one line on
+// standard error and the exit status 1.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -10,11 +10,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <pangrad/version.h>
-
 #include "base/flags.h"
 #include "commands.h"
 #include "runtime/device.h"
+#include <pangrad/version.h>
 
 namespace pg::apps {
 namespace {
@@ -31,7 +30,9 @@ void add_train(CLI::App& app, TrainOptions& options, std::string& device) {
   train->require_subcommand(1);
   CLI::App* mnist = train->add_subcommand(
       "fashion-mnist", "A small convolutional network on Fashion-MNIST; prints its accuracy");
-  mnist->add_option("--steps", options.steps, "Steps to train")->check(CLI::NonNegativeNumber)->capture_default_str();
+  mnist->add_option("--steps", options.steps, "Steps to train")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   mnist->add_option("--batch", options.batch, "Pictures drawn for each step")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -40,7 +41,8 @@ void add_train(CLI::App& app, TrainOptions& options, std::string& device) {
   mnist->add_option("--optimizer", options.optimizer, "How the weights are changed")
       ->check(CLI::IsMember({"sgd", "adam", "adamw", "lamb", "muon"}))
       ->capture_default_str();
-  mnist->add_option("--device", device, "Device to train on, as `pangrad devices` lists them; else that of DEV");
+  mnist->add_option("--device", device,
+                    "Device to train on, as `pangrad devices` lists them; else that of DEV");
   mnist->add_option("--seed", options.seed, "Seed of all that is random")->capture_default_str();
   mnist->add_option("--data", options.data, "Folder of the data set; else that of FASHION_MNIST");
   mnist->add_option("--save", options.save, "File (safetensors) to save the trained network to");
@@ -59,7 +61,8 @@ int run(int argc, char** argv) {
   TrainOptions options;
   std::string device;
   add_train(app, options, device);
-  app.add_subcommand("devices", "List the devices: what is there, what opened, why not")->callback(show_devices);
+  app.add_subcommand("devices", "List the devices: what is there, what opened, why not")
+      ->callback(show_devices);
   try {
     app.parse(argc, argv);
     return 0;

@@ -7,11 +7,10 @@
 
 #include <fmt/format.h>
 
-#include <pangrad/pangrad.h>
-
 #include "base/progress.h"
 #include "commands.h"
 #include "demo_net.h"
+#include <pangrad/pangrad.h>
 
 namespace pg::apps {
 namespace {
@@ -71,9 +70,9 @@ void train_fashion_mnist(const TrainOptions& options) {
              data.train.x.size(0).value(), data.test.x.size(0).value(), numbers, weights[0].device());
   std::fflush(stdout);
   {
-    Progress progress(options.steps, {.label = "training",
-                                      .unit = "samples",
-                                      .units_per_step = static_cast<double>(options.batch)});
+    Progress progress(
+        options.steps,
+        {.label = "training", .unit = "samples", .units_per_step = static_cast<double>(options.batch)});
     for (std::int64_t i = 0; i < options.steps; i++) {
       std::vector<float> shown = step(data.train.x, data.train.y).to_vector<float>();
       progress.advance(fmt::format("loss {:.3f}  accuracy {:.1f} %", shown[0], 100 * shown[1]));
