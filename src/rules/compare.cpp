@@ -68,8 +68,8 @@ void reduce_less(Sum& s) {
   }
 }
 
-// The sum with loop variables of symbolic size at their last value, where their coefficient has that sign: no loop
-// makes it greater (or, for the other sign, less).
+// The sum with loop variables of symbolic size at their last value, where their coefficient has that sign: no
+// loop makes it greater (or, for the other sign, less).
 Sum at_ends(const Sum& s, bool positive) {
   Sum out = s;
   for (const Term& t : s.terms) {
