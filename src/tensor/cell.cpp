@@ -11,6 +11,7 @@ namespace pg::detail {
 namespace {
 
 thread_local CellWatch* t_watch = nullptr;
+std::uint64_t g_serial = 0;  // guarded like the next
 Cell* g_cells = nullptr;  // all of them; guarded by the graph's lock
 
 constexpr std::int64_t kPlaceholder = -1;
@@ -65,6 +66,7 @@ Ref detached(Ref node) { return node.is(Op::Detach) ? node : make(Op::Detach, no
 }  // namespace
 
 Cell* first_cell() { return g_cells; }
+std::uint64_t last_serial() { return g_serial; }
 
 CellWatch* watch_cells(CellWatch* watch) { return std::exchange(t_watch, watch); }
 CellWatch* cell_watch() { return t_watch; }
@@ -87,7 +89,7 @@ Device device_named(std::string_view name) {
 
 Device default_device() { return device_named(engine::default_device()); }
 
-Cell::Cell(Ref contents_node, Device where, bool has_history) : Impl(true, this), device(where), tracked(has_history) {
+Cell::Cell(Ref contents_node, Device where, bool has_history) : Impl(true, this), serial(++g_serial), device(where), tracked(has_history) {
   node = contents_node;
   next = g_cells;
   if (next) next->prev = this;

@@ -71,7 +71,9 @@ class Recorder final : public CellWatch {
  public:
   Recorder(std::span<const Tensor> arguments, Recording& into) : out_(into) {
     GraphScope scope;
-    for (Cell* c = first_cell(); c; c = c->next) older_[c] = c->grad.impl();
+    born_before_ = last_serial();
+    for (Cell* c = first_cell(); c; c = c->next)
+      if (c->marked || c->grad.defined()) grads_before_.emplace_back(Tensor(retained(*c)), c->grad);
     for (std::size_t i = 0; i < arguments.size(); ++i)
       if (Ref b = stored(read(arguments[i], "jit").node)) argument_of_.try_emplace(engine::storage_of(b).id, static_cast<int>(i));
     former_ = watch_cells(this);
@@ -80,7 +82,7 @@ class Recorder final : public CellWatch {
   ~Recorder() override { stop(); }
 
   void touched(Cell& cell) override {
-    if (!older_.contains(&cell) || !seen_.insert(&cell).second) return;
+    if (!is_older(cell) || !seen_.insert(&cell).second) return;
     order_.push_back(Tensor(retained(cell)));
     if (Ref b = stored(cell.node))
       cell_of_.try_emplace(engine::storage_of(b).id, static_cast<int>(order_.size()) - 1);
@@ -98,14 +100,14 @@ class Recorder final : public CellWatch {
       GraphScope scope;
       for (const Tensor& t : order_)
         if (!cell_of(t).node.ref().is(Op::Buffer)) pending.push_back(&cell_of(t));
-      for (auto& [cell, grad] : older_)
-        if (cell->grad.impl() != grad && cell->grad.defined()) pending.push_back(cell->grad.impl());
+      for (auto& [owner, grad] : grads_before_)
+        if (Tensor& now = cell_of(owner).grad; now.impl() != grad.impl() && now.defined()) pending.push_back(now.impl());
     }
     for (Tensor& r : results) {
       bool old;
       {
         GraphScope scope;
-        old = older_.contains(r.impl()->cell);
+        old = is_older(*r.impl()->cell);
       }
       if (!r.impl()->whole && !old) r = r.clone();  // a view of something made here
       pending.push_back(r.impl());
@@ -124,21 +126,21 @@ class Recorder final : public CellWatch {
       int slot = slot_of_.contains(engine::storage_of(b).id) ? slot_of_[engine::storage_of(b).id] : kNone;
       if (slot != kNone && made_.contains(slot)) out_.writes.push_back({order_[i], slot, UOp(shape_of(b))});
     }
-    for (auto& [cell, grad] : older_) {
-      if (cell->grad.impl() == grad) continue;
-      Tensor owner(retained(*cell));
-      if (!cell->grad.defined()) {
+    for (auto& [owner, grad] : grads_before_) {
+      const Tensor& now = cell_of(owner).grad;
+      if (now.impl() == grad.impl()) continue;
+      if (!now.defined()) {
         out_.no_grads.push_back(owner);
         continue;
       }
-      Ref b = stored(contents(*cell->grad.impl()));
+      Ref b = stored(contents(*now.impl()));
       auto it = b ? slot_of_.find(engine::storage_of(b).id) : slot_of_.end();
       if (it == slot_of_.end()) return false;
       out_.grads.push_back({owner, it->second, UOp(shape_of(b))});
     }
     for (const Tensor& r : results) {
       Result result;
-      if (older_.contains(r.impl()->cell)) {
+      if (is_older(*r.impl()->cell)) {
         result.same = r;
       } else if (r.impl()->cell->node.ref().is_const()) {
         result.same = r;
@@ -159,6 +161,7 @@ class Recorder final : public CellWatch {
     cell.refs.fetch_add(1, std::memory_order_relaxed);
     return &cell;
   }
+  bool is_older(const Cell& cell) const { return cell.serial <= born_before_; }
   void stop() {
     if (stopped_) return;
     stopped_ = true;
@@ -223,7 +226,8 @@ class Recorder final : public CellWatch {
   CellWatch* former_;
   engine::Recorder former_recorder_;
   bool stopped_ = false, unready_ = false;
-  absl::flat_hash_map<Cell*, Impl*> older_;              // and the gradient each had
+  std::uint64_t born_before_ = 0;                        // serials up to it are of older Cells
+  std::vector<std::pair<Tensor, Tensor>> grads_before_;  // of older Cells that have or may get one
   absl::flat_hash_map<std::uint64_t, int> argument_of_;  // by id of storage
   absl::flat_hash_map<std::uint64_t, int> cell_of_;      // index into order_
   absl::flat_hash_map<std::uint64_t, int> slot_of_;
