@@ -70,6 +70,8 @@ Tensor BatchNorm::operator()(const Tensor& x) const {
 void BatchNorm::track(const Tensor& mean, const Tensor& var, const Dim& count) const {
   if (count == 1) throw ShapeError("[BatchNorm] one value for each channel, which has no variance");
   NoGrad no_grad;
+  // Nobody may ever read these. What an earlier batch left to do is done first, or it would pile up.
+  realize({running_mean, running_var, num_batches_tracked});
   Tensor unbiased = var * (Tensor(count).cast(f32) / Tensor(count - 1));
   // Handles of this layer's storage: calling a layer is const, as what it computes with does not change.
   Tensor kept_mean = running_mean, kept_var = running_var, batches = num_batches_tracked;
