@@ -313,7 +313,7 @@ TEST(Parse, DamagedTextIsRefusedOrRead) {
                           "{",
                           "()"};
   int read = 0;
-  for (unsigned seed = 0; seed < 20000; ++seed) {
+  for (unsigned seed = 0; seed < 8000; ++seed) {
     Random random(seed);
     std::string text = seeds[seed % std::size(seeds)];
     for (std::int64_t k = 0, n = 1 + random.below(4); k < n; ++k) {
@@ -352,13 +352,13 @@ TEST(Parse, DamagedTextIsRefusedOrRead) {
       }
     }
   }
-  EXPECT_GT(read, 1000);
+  EXPECT_GT(read, 500);
 }
 
-TEST(Parse, AGraphAMillionDeepRoundTrips) {
+TEST(Parse, AVeryDeepGraphRoundTrips) {
   GraphScope scope;
   Ref a = range(0, RangeKind::Loop, idx(8)), deep = a;
-  for (int k = 0; k < 300'000; ++k) deep = (deep ^ a) + idx(k);
+  for (int k = 0; k < 100'000; ++k) deep = (deep ^ a) + idx(k);
   std::string text = print(deep);
   auto start = std::chrono::steady_clock::now();
   Ref back = parse(text);
