@@ -204,6 +204,7 @@ class Linearizer {
       put(value);
       for (int k = 0; k < values_of(r); ++k) {
         value = combine(r, value, now(r.src(k)));
+        if (value.is(Op::Where)) put(value.src(1));
         put(value);
       }
       put(make(Op::Store, DType::Void, {accs[i], value}));
@@ -218,6 +219,12 @@ class Linearizer {
 
   // In a sum a product joins the accumulator with one rounding: allowed in reductions only.
   Ref combine(Ref reduce, Ref acc, Ref value) const {
+    // A masked value that would add nothing leaves the accumulator as it is: one masked instruction on many machines.
+    if (value.is(Op::Where)) {
+      Ref nothing = constant(value.src(2));
+      Scalar identity = identity_of(reduce.reduce_op(), reduce.dtype());
+      if (nothing && same(nothing, scalar_const(reduce.dtype(), identity))) return where(value.src(0), combine(reduce, acc, value.src(1)), acc);
+    }
     if (reduce.reduce_op() == Op::Add && value.is(Op::Mul) && is_float(value.dtype()) && target_.has(Op::MulAcc))
       return alu(Op::MulAcc, {value.src(0), value.src(1), acc});
     return alu(reduce.reduce_op(), {acc, value});

@@ -140,6 +140,16 @@ Ref shape_rule(Ref n) {
       for (int k = 1; k < n.nsrc(); ++k) joined = joined + dim(shape_of(n.src(k)), axis);
       return shape_node(std::span<const Ref>(out));
     }
+    case Op::Bitcast: {
+      // The last axis takes up a change of element size.
+      Ref s = shape_of(n.src(0));
+      auto from = static_cast<I>(itemsize(n.src(0).dtype())), to = static_cast<I>(itemsize(n.dtype()));
+      if (from == to || rank(s) == 0) return s;
+      absl::InlinedVector<Ref, 8> out;
+      for (int i = 0; i < rank(s); ++i) out.push_back(dim(s, i));
+      out.back() = out.back() * from / to;
+      return shape_node(std::span<const Ref>(out));
+    }
     default: break;
   }
   if (!n.has(kElementwise)) return shape_node(Dims{});

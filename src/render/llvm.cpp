@@ -1,22 +1,26 @@
 // A linear program as LLVM IR text: loops, memory and accumulators. It is in static single assignment from the start
 // (accumulators are phis of the loops that change them), so LLVM has nothing to promote; loops are rotated and marked so
 // that LLVM leaves their shape alone.
+#include <algorithm>
+
 #include <absl/container/flat_hash_map.h>
 
 #include "ir/build.h"
 #include "render/llvm_writer.h"
+#include "render/program.h"
 
 namespace pg {
 namespace {
 
-using llvm::Operand;
-using llvm::Shape;
-using llvm::Writer;
+using render::LlvmWriter;
+using render::Operand;
+using render::Shape;
 
 // A loop of the program: what the scan finds, and the state while it is open.
 struct Loop {
-  std::vector<Ref> accs;  // from outside, changed within
+  Ref range;
   int id = 0;
+  std::vector<Ref> accs;  // from outside, changed within
   bool may_skip = false;
   std::string variable, extent, before;  // label before the loop
   std::vector<std::string> entered;      // values of accs before it
@@ -40,11 +44,14 @@ class LlvmRenderer {
   // Which accumulators each loop changes, and which buffers are written.
   void scan() {
     absl::flat_hash_map<const Node*, std::size_t> depth;  // at which an Acc stands
-    std::vector<Ref> stack;
+    std::vector<std::size_t> stack;
     for (Node* node : linear_.srcs()) {
       Ref n = node;
       if (n.is(Op::Acc)) depth[node] = stack.size();
-      if (n.is(Op::Range)) stack.push_back(n);
+      if (n.is(Op::Range)) {
+        stack.push_back(loops_.size());
+        loops_.push_back({.range = n, .id = static_cast<int>(loops_.size()) + 1});
+      }
       if (n.is(Op::End))
         for (Node* s : n.srcs())
           if (s->op == Op::Range && !stack.empty()) stack.pop_back();
@@ -57,7 +64,7 @@ class LlvmRenderer {
       auto at = depth.find(target.node());
       if (at == depth.end()) throw InternalError("[llvm] a Store to an Acc that does not stand before it");
       for (std::size_t i = at->second; i < stack.size(); ++i) {
-        auto& accs = loops_[stack[i].node()].accs;
+        auto& accs = loops_[stack[i]].accs;
         if (std::none_of(accs.begin(), accs.end(), [&](Ref a) { return a.is(target); })) accs.push_back(target);
       }
     }
@@ -150,8 +157,8 @@ class LlvmRenderer {
   // --- loops ---------------------------------------------------------------------------------------------------------
 
   void begin(Ref range) {
-    Loop& loop = loops_[range.node()];
-    loop.id = ++loop_count_;
+    Loop& loop = loops_[begun_];
+    open_.push_back(begun_++);
     Ref extent = range.src(0);
     std::string t = w_.type(shape(range));
     loop.extent = extent.is_const() ? w_.constant(shape(range), extent->arg) : value(extent);
@@ -178,7 +185,6 @@ class LlvmRenderer {
       now = name;
     }
     loop.scoped = scoped_.size();
-    open_.push_back(range);
   }
 
   void end(Ref n) {
@@ -190,10 +196,9 @@ class LlvmRenderer {
   }
 
   void close() {
-    Ref range = open_.back();
+    Loop& loop = loops_[open_.back()];
     open_.pop_back();
-    Loop& loop = loops_[range.node()];
-    std::string t = w_.type(shape(range));
+    std::string t = w_.type(shape(loop.range));
     w_.line("  br label %turn{}", loop.id);
     label(fmt::format("turn{}", loop.id));
     w_.line("  {}.next = add nuw nsw {} {}, 1", loop.variable, t, loop.variable);
@@ -248,9 +253,11 @@ class LlvmRenderer {
     Ref buffer = buffer_of(index), offset = strip_after(index.src(1));
     Access a{.value = value, .type = w_.type(value, true), .address = {}, .gate = nullptr, .scattered = offset.lanes() > 1, .suffix = {}, .metadata = {}};
     if (a.scattered && offset.lanes() != value.lanes) throw InternalError("[llvm] lanes of an offset and its value differ");
-    if (index.nsrc() > 2 && !index.src(2).is_const(1)) {
+    if (index.nsrc() > 2) {
       a.gate = strip_after(index.src(2));
+      if (a.gate.is(Op::Splat)) a.gate = strip_after(a.gate.src(0));
       if (a.gate.lanes() != 1 && a.gate.lanes() != value.lanes) throw InternalError("[llvm] lanes of a gate and its value differ");
+      if (a.gate.is_const(1)) a.gate = nullptr;
     }
     if (program_.distinct) a.metadata = alias_metadata(buffer);
     a.suffix = fmt::format(", align {}{}", itemsize(value.dtype), a.metadata);
@@ -277,12 +284,6 @@ class LlvmRenderer {
     if (!a.gate) return w_.integer(s, 1);
     std::string gate = value(a.gate);
     return a.gate.lanes() > 1 ? gate : w_.splat(s, gate);
-  }
-
-  std::string mangled_memory(const Access& a) {
-    std::string t = w_.type({a.value.dtype, 1}, true);
-    if (t == "float" || t == "double" || t == "half") t = t == "float" ? "f32" : t == "double" ? "f64" : "f16";
-    return fmt::format("v{}{}", a.value.lanes, t);
   }
 
   std::string to_memory(Shape s, const std::string& x) {
@@ -316,7 +317,7 @@ class LlvmRenderer {
       return;
     }
     int align = static_cast<int>(itemsize(n.dtype()));
-    std::string m = mangled_memory(a), mask_type = w_.type({boolean, a.value.lanes});
+    std::string m = w_.intrinsic_type(a.value, true), mask_type = w_.type({boolean, a.value.lanes});
     std::string result;
     if (a.scattered) {
       std::string mask = mask_of(a), through = to_memory(a.value, alternative);
@@ -351,10 +352,10 @@ class LlvmRenderer {
     int align = static_cast<int>(itemsize(a.value.dtype));
     std::string mask_type = w_.type({boolean, a.value.lanes});
     if (a.scattered) {
-      w_.line("  call void @llvm.masked.scatter.{0}.v{1}p0({2} {3}, <{1} x ptr> {4}, i32 {5}, {6} {7}){8}", mangled_memory(a),
+      w_.line("  call void @llvm.masked.scatter.{0}.v{1}p0({2} {3}, <{1} x ptr> {4}, i32 {5}, {6} {7}){8}", w_.intrinsic_type(a.value, true),
               a.value.lanes, a.type, x, a.address, align, mask_type, mask_of(a), a.metadata);
     } else if (a.value.lanes > 1 && (a.gate.lanes() > 1 || target_.masks(a.value.dtype))) {
-      w_.line("  call void @llvm.masked.store.{0}.p0({1} {2}, ptr {3}, i32 {4}, {5} {6}){7}", mangled_memory(a), a.type, x,
+      w_.line("  call void @llvm.masked.store.{0}.p0({1} {2}, ptr {3}, i32 {4}, {5} {6}){7}", w_.intrinsic_type(a.value, true), a.type, x,
               a.address, align, mask_type, mask_of(a), a.metadata);
     } else {
       int id = branch(value(a.gate));
@@ -431,7 +432,7 @@ class LlvmRenderer {
                         std::max(target_.vector_bytes, 16) * 8);
     text += "!0 = !{}\n!1 = !{!\"llvm.loop.unroll.disable\"}\n!2 = !{!\"llvm.loop.vectorize.width\", i32 1}\n"
             "!3 = !{!\"llvm.loop.interleave.count\", i32 1}\n!4 = !{!\"llvm.loop.distribute.enable\", i1 false}\n";
-    for (int i = 1; i <= loop_count_; ++i) text += fmt::format("!{0} = distinct !{{!{0}, !1, !2, !3, !4}}\n", kLoopMetadata + i);
+    for (const Loop& loop : loops_) text += fmt::format("!{0} = distinct !{{!{0}, !1, !2, !3, !4}}\n", kLoopMetadata + loop.id);
     if (program_.distinct) {
       text += "!5 = distinct !{!5}\n";
       for (int k = 0; k <= program_.buffers; ++k) {
@@ -450,9 +451,10 @@ class LlvmRenderer {
   Ref linear_;
   const ProgramInfo& program_;
   const Target& target_;
-  Writer w_;
-  absl::flat_hash_map<const Node*, Loop> loops_;
-  std::vector<Ref> open_;                                       // loops, outermost first
+  LlvmWriter w_;
+  std::vector<Loop> loops_;                                     // in the order in which they begin
+  std::size_t begun_ = 0;
+  std::vector<std::size_t> open_;                               // outermost first
   absl::flat_hash_map<const Node*, std::string> known_;         // values
   absl::flat_hash_map<const Node*, std::string> state_;         // of accumulators, at this point
   absl::flat_hash_map<const Node*, std::string> addresses_;     // of Index nodes, while their loop is open
@@ -460,7 +462,7 @@ class LlvmRenderer {
   absl::flat_hash_map<const Node*, std::int64_t> scratch_;
   std::vector<Ref> written_;
   std::string label_ = "begin", zeros_;
-  int loop_count_ = 0, branch_count_ = 0;
+  int branch_count_ = 0;
 };
 
 }  // namespace

@@ -195,7 +195,7 @@ int child_op(const Pat& pattern, int which) {
   int at = 1;
   for (int k = 0; k < which; ++k) Matcher::skip(pattern, at);
   const PatNode& p = pattern.nodes[at];
-  return p.kind == PatNode::Node ? static_cast<int>(p.op) : -1;
+  return p.kind == PatNode::Node || p.kind == PatNode::AnyArity ? static_cast<int>(p.op) : -1;
 }
 
 bool in_domain(Domain domain, Ref node) {

@@ -68,6 +68,19 @@ void reduce_less(Sum& s) {
   }
 }
 
+// The sum with loop variables of symbolic size at their last value, where their coefficient has that sign: no
+// loop makes it greater (or, for the other sign, less).
+Sum at_ends(const Sum& s, bool positive) {
+  Sum out = s;
+  for (const Term& t : s.terms) {
+    if (!t.base.is(Op::Range) || t.base.src(0).is_const() || (t.coef > 0) != positive) continue;
+    out.add_term(t.base, -t.coef);
+    out.add(t.base.src(0), t.coef);
+    out.add_constant(-Wide{t.coef});
+  }
+  return out;
+}
+
 }  // namespace
 
 Ref less_rule(const Match& m) {
@@ -79,6 +92,8 @@ Ref less_rule(const Match& m) {
   if (s.failed()) return nullptr;
   Bounds r = s.bounds();
   if (r.hi < 0 || r.lo >= 0) return truth(root, r.hi < 0);
+  if (Sum most = at_ends(s, true); !most.failed() && most.bounds().hi < 0) return truth(root, true);
+  if (Sum least = at_ends(s, false); !least.failed() && least.bounds().lo >= 0) return truth(root, false);
   reduce_less(s);
   // L - R + k < 0, with one constant: at the right, or alone at the left.
   Sum left(a, Sum::Exact), right(a, Sum::Exact);

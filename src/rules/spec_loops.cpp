@@ -24,7 +24,9 @@ void add(Bits& to, std::size_t bit) {
 void remove(Bits& from, std::size_t bit) {
   if (bit / 64 < from.size()) from[bit / 64] &= ~(std::uint64_t{1} << bit % 64);
 }
-bool has(const Bits& bits, std::size_t bit) { return bit / 64 < bits.size() && bits[bit / 64] >> bit % 64 & 1; }
+bool has(const Bits& bits, std::size_t bit) {
+  return bit / 64 < bits.size() && bits[bit / 64] >> bit % 64 & 1;
+}
 
 class Loops {
  public:
@@ -62,7 +64,8 @@ class Loops {
     for (int k = first_range(n); k < n.nsrc(); ++k) {
       Ref range = n.src(k);
       std::size_t r = number_.find(range.node())->second;
-      if (has(sets.closed, r)) return Offence{n, "it closes " + brief(range, 1) + ", which is closed beneath it"};
+      if (has(sets.closed, r))
+        return Offence{n, "it closes " + brief(range, 1) + ", which is closed beneath it"};
       if (!has(sets.open, r)) return Offence{n, "it closes " + brief(range, 1) + " twice"};
       if (n.is(Op::End) && !ended_.emplace(range.node(), n).second)
         return Offence{n, "it closes " + brief(range, 1) + ", which another End closes"};
@@ -85,7 +88,9 @@ bool stands_anywhere(Ref n) { return n.is(Op::Const) || n.is(Op::Shape); }
 
 int first_range(Ref n) {
   if (n.is(Op::Stage)) return 1;
-  if (n.is(Op::Reduce)) return static_cast<int>(std::clamp<std::uint64_t>(n.reduce_axes(), 1, static_cast<std::uint64_t>(n.nsrc())));
+  if (n.is(Op::Reduce))
+    return static_cast<int>(
+        std::clamp<std::uint64_t>(n.reduce_axes(), 1, static_cast<std::uint64_t>(n.nsrc())));
   int k = 0;
   while (k < n.nsrc() && n.src(k).dtype() == DType::Void) ++k;
   return k;
@@ -110,12 +115,14 @@ std::optional<Offence> broken_order(Ref linear) {
         return Offence{n, "its source " + brief(s, 2) + " does not stand before it"};
       }
       if (!blocks[it->second].open)
-        return Offence{n, "its source " + brief(s, 2) + " was made in " + brief(blocks[it->second].opener, 1) + ", which has ended"};
+        return Offence{n, "its source " + brief(s, 2) + " was made in " +
+                              brief(blocks[it->second].opener, 1) + ", which has ended"};
     }
     if (n.is(Op::End) || n.is(Op::EndIf)) {
       Ref opener = n.src(n.nsrc() - 1), inner = blocks[nest.back()].opener;
       if (nest.size() == 1 || !same(opener, inner))
-        return Offence{n, "it ends " + brief(opener, 1) + ", but innermost is " + (nest.size() == 1 ? "no loop" : brief(inner, 1))};
+        return Offence{n, "it ends " + brief(opener, 1) + ", but innermost is " +
+                              (nest.size() == 1 ? "no loop" : brief(inner, 1))};
       blocks[nest.back()].open = false;
       nest.pop_back();
     }
@@ -124,7 +131,8 @@ std::optional<Offence> broken_order(Ref linear) {
       blocks.push_back({n});
     }
     // A Store may be repeated, as a reset of a register is.
-    if (!block_of.emplace(raw, nest.back()).second && !n.is(Op::Store)) return Offence{n, "it stands in the list twice"};
+    if (!block_of.emplace(raw, nest.back()).second && !n.is(Op::Store))
+      return Offence{n, "it stands in the list twice"};
   }
   if (nest.size() > 1) return Offence{blocks[nest.back()].opener, "nothing ends it"};
   return {};

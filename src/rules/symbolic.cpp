@@ -31,20 +31,15 @@ Ref splat_last(const Match& m) {
   return splat(make(n.op(), n.dtype(), 1, scalars, n->arg), n.lanes());
 }
 
-#define EACH_BOUNDED_OP(list)                                                                            \
-  list(Cast) list(Add) list(Sub) list(Mul) list(FloorDiv) list(FloorMod) list(CDiv) list(CMod) list(Max) \
-      list(Min) list(And) list(Or) list(Shl) list(Shr) list(CmpLt) list(CmpEq) list(CmpNe) list(Where)   \
-          list(Neg)
-#define EACH_OTHER_OP(list)                                                                             \
-  list(Xor) list(Trunc) list(MulAcc) list(Bitcast) list(Sqrt) list(Exp) list(Exp2) list(Log) list(Log2) \
-      list(Sin) list(Cos) list(Tanh) list(Erf) list(Div) list(Pow) list(Threefry)
-
-#define FOLD_BOUNDS(op) rule(any(Op::op), fold_bounds, exact),
-#define SPLAT_LAST(op) rule(any(Op::op), splat_last),
-constexpr Rule kBounds[] = {EACH_BOUNDED_OP(FOLD_BOUNDS)};
-constexpr Rule kSplats[] = {EACH_BOUNDED_OP(SPLAT_LAST) EACH_OTHER_OP(SPLAT_LAST)};
-#undef FOLD_BOUNDS
-#undef SPLAT_LAST
+constexpr auto kBounds =
+    each<Op::Cast, Op::Neg, Op::Add, Op::Sub, Op::Mul, Op::FloorDiv, Op::FloorMod, Op::CDiv, Op::CMod,
+         Op::Max, Op::Min, Op::And, Op::Or, Op::Shl, Op::Shr, Op::CmpLt, Op::CmpEq, Op::CmpNe, Op::Where>(
+        fold_bounds, exact);
+constexpr auto kSplats =
+    each<Op::Cast, Op::Bitcast, Op::Neg, Op::Trunc, Op::Sqrt, Op::Exp, Op::Exp2, Op::Log, Op::Log2, Op::Sin,
+         Op::Cos, Op::Tanh, Op::Erf, Op::Add, Op::Sub, Op::Mul, Op::Div, Op::FloorDiv, Op::FloorMod, Op::CDiv,
+         Op::CMod, Op::Max, Op::Min, Op::Pow, Op::And, Op::Or, Op::Xor, Op::Shl, Op::Shr, Op::CmpLt,
+         Op::CmpEq, Op::CmpNe, Op::Threefry, Op::Where, Op::MulAcc>(splat_last);
 
 // --- floats: bit for bit, so no x + 0.0 (it turns -0.0 into 0.0), no x * 0, no reordering
 
@@ -170,6 +165,12 @@ Ref shift_to_quotient(const Match& m) {
   std::int64_t c = constant(m[c0]).i();
   return c >= 0 && c < 62 ? m[x] / int_const_like(m.root, std::int64_t{1} << c) : nullptr;
 }
+// By the width or more: nothing is left, but for the sign.
+Ref shifted_out(const Match& m) {
+  DType t = m.root.dtype();
+  bool all = static_cast<std::uint64_t>(constant(m[c0]).i()) >= itemsize(t) * 8;
+  return all && (m.root.is(Op::Shl) || is_unsigned(t)) ? int_const_like(m.root, 0) : nullptr;
+}
 Ref all_ones(const Match& m) { return constant(m[c0]).i() == wrap(m.root.dtype(), -1) ? m[x] : nullptr; }
 
 Ref small_power(const Match& m) {
@@ -200,6 +201,8 @@ constexpr Rule kInts[] = {
   rule(any(Op::Add), sum_rule, ints),
   rule(node(Op::MulAcc, x, y, z), x * y + z, ints),
   rule(node(Op::Trunc, x), x, ints),
+  rule(node(Op::CDiv, x, Pat(1)), x, ints),
+  rule(node(Op::CMod, x, Pat(1)), Pat(0), ints),
   rule(node(Op::Pow, x, c0), small_power, ints),
 
   rule(max(x, x), x, ints),
@@ -230,6 +233,8 @@ constexpr Rule kInts[] = {
   rule((x & y) | y, y, ints),
   rule(x << 0, x, ints),
   rule(x >> 0, x, ints),
+  rule(x << c0, shifted_out, ints),
+  rule(x >> c0, shifted_out, ints),
   rule((x << c0) << c1, x << (c0 + c1), ints, when(c0 >= 0 && c1 >= 0 && c0 < 64 && c1 < 64)),
   rule((x >> c0) >> c1, x >> (c0 + c1), ints, when(c0 >= 0 && c1 >= 0 && c0 < 64 && c1 < 64)),
   rule(x << c0, shift_to_product, indices),
@@ -351,16 +356,11 @@ constexpr Rule kWhere[] = {
 };
 // clang-format on
 
-#define BRANCHES_1(op) rule(node(Op::op, where(p, c0, c1)), into_branches),
-#define BRANCHES_2(op)                                            \
-  rule(node(Op::op, where(p, c0, c1), c2), into_branches, exact), \
-      rule(node(Op::op, c2, where(p, c0, c1)), into_branches, exact),
-constexpr Rule kBranches[] = {BRANCHES_1(Cast) BRANCHES_1(Neg) BRANCHES_2(Add) BRANCHES_2(Mul)
-                                  BRANCHES_2(FloorDiv) BRANCHES_2(FloorMod) BRANCHES_2(Max) BRANCHES_2(Min)
-                                      BRANCHES_2(CmpLt) BRANCHES_2(CmpEq) BRANCHES_2(CmpNe) BRANCHES_2(And)
-                                          BRANCHES_2(Or)};
-#undef BRANCHES_1
-#undef BRANCHES_2
+template <Op... ops>
+constexpr Rule kBranches[] = {rule(node(ops, where(p, c0, c1), c2), into_branches, exact)...,
+                              rule(node(ops, c2, where(p, c0, c1)), into_branches, exact)...,
+                              rule(node(Op::Cast, where(p, c0, c1)), into_branches),
+                              rule(neg(where(p, c0, c1)), into_branches)};
 
 // --- casts
 
@@ -416,7 +416,9 @@ constexpr Rule kCasts[] = {
 }  // namespace
 
 const RuleSet& algebra() {
-  static const RuleSet rules = RuleSet(kBounds) + RuleSet(kFloats) + RuleSet(kWhere) + RuleSet(kBranches) +
+  static const RuleSet rules = RuleSet(kBounds) + RuleSet(kFloats) + RuleSet(kWhere) +
+                               RuleSet(kBranches<Op::Add, Op::Mul, Op::FloorDiv, Op::FloorMod, Op::Max,
+                                                 Op::Min, Op::CmpLt, Op::CmpEq, Op::CmpNe, Op::And, Op::Or>) +
                                RuleSet(kCasts) + RuleSet(kBools) + RuleSet(kInts) + RuleSet(kSplats);
   return rules;
 }

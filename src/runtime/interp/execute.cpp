@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/print.h"
 #include "ir/scalar.h"
 #include "runtime/interp/code.h"
 #include "runtime/interp/races.h"
@@ -353,9 +354,7 @@ class Machine {
 }  // namespace
 
 std::string Code::where(const Instruction& i) const {
-  Ref n = linear.ref().src(i.at);
-  std::string_view type = pg::name(i.to);
-  return fmt::format("[interp] {}: instruction {}, {}.{}{}", name, i.at, info(n.op()).name, type, i.lanes > 1 ? fmt::format("x{}", i.lanes) : "");
+  return fmt::format("[interp] {}: instruction {}, {}", name, i.at, brief(linear.ref().src(i.at)));
 }
 
 void execute(const Code& code, std::span<const Memory> buffers, std::span<const std::int64_t> scalars, const Grid& grid) {
