@@ -22,6 +22,8 @@ struct Storage final : Payload {
   std::uint64_t id = 0;    // never used twice
   std::string device;
   runtime::Buffer buffer;  // empty until the first write
+  UOp parent;              // of a view: the Buffer leaf it is a range of, and where that begins, in elements
+  std::int64_t start = 0;
 
   std::string text() const override { return "storage"; }
 };
@@ -88,6 +90,8 @@ Recorder set_recorder(Recorder recorder);
 
 /// The contents of a leaf moved to a new version, which a write in place made.
 UOp next_version(Ref leaf, Ref shape);
+/// A range of a leaf's storage, sharing its memory; it begins at `start`, in elements.
+UOp view_of(Ref leaf, std::int64_t start, Ref shape);
 /// A copy of a leaf's storage, for a write that must not be seen through the leaf.
 UOp copy_of(Ref leaf);
 /// Runs what was recorded on other storages and scalars. Outputs get memory if they have none; those in place are null.

@@ -52,6 +52,11 @@ struct Recording {
   std::vector<std::pair<int, int>> inputs;        // slot, argument
   std::vector<CellSlot> cells;                    // read or written from outside
   std::vector<std::pair<int, UOp>> constants;
+  struct Slice {
+    int base;
+    std::int64_t start;
+  };
+  absl::flat_hash_map<int, Slice> slices;         // slots that are ranges of others
   std::vector<Step> steps;
   std::vector<CellSlot> writes, grads;            // what Cells hold afterwards
   std::vector<Tensor> no_grads;                   // whose gradient is gone afterwards
@@ -176,26 +181,28 @@ class Recorder final : public CellWatch {
     return slot;
   }
 
+  int input_slot(Ref leaf) {
+    engine::Storage& s = engine::storage_of(leaf);
+    if (auto known = slot_of_.find(s.id); known != slot_of_.end()) return known->second;
+    int slot = new_slot(s.id, leaf);
+    if (auto arg = argument_of_.find(s.id); arg != argument_of_.end()) {
+      out_.inputs.emplace_back(slot, arg->second);
+    } else if (auto cell = cell_of_.find(s.id); cell != cell_of_.end()) {
+      out_.cells.push_back({order_[static_cast<std::size_t>(cell->second)], slot, UOp(leaf.src(0))});
+    } else if (s.parent) {
+      int base = input_slot(s.parent);
+      out_.slices[slot] = {base, s.start};
+    } else {
+      out_.constants.emplace_back(slot, leaf);
+    }
+    return slot;
+  }
+
   void record(const engine::Recorded& r) {
     GraphScope scope;
     Step step;
     step.run = r.run;
-    for (const UOp& leaf : r.inputs) {
-      engine::Storage& s = engine::storage_of(leaf);
-      auto known = slot_of_.find(s.id);
-      if (known != slot_of_.end()) {
-        step.inputs.push_back(known->second);
-        continue;
-      }
-      int slot = new_slot(s.id, leaf);
-      if (auto arg = argument_of_.find(s.id); arg != argument_of_.end())
-        out_.inputs.emplace_back(slot, arg->second);
-      else if (auto cell = cell_of_.find(s.id); cell != cell_of_.end())
-        out_.cells.push_back({order_[static_cast<std::size_t>(cell->second)], slot, UOp(leaf.ref().src(0))});
-      else
-        out_.constants.emplace_back(slot, leaf);
-      step.inputs.push_back(slot);
-    }
+    for (const UOp& leaf : r.inputs) step.inputs.push_back(input_slot(leaf));
     for (std::size_t k = 0; k < r.outputs.size(); ++k) {
       engine::Storage& s = engine::storage_of(r.outputs[k]);
       auto known = slot_of_.find(s.id);
@@ -286,6 +293,9 @@ bool replay(const Recording& r, std::span<const Tensor> arguments, std::vector<T
         UOp& value = values[static_cast<std::size_t>(step.in_place[k])];
         if (!exclusive(value, of_cells.contains(step.in_place[k]) ? 2 : 1)) value = engine::copy_of(value);
       }
+      for (int slot : step.inputs)
+        if (auto slice = r.slices.find(slot); slice != r.slices.end())
+          values[static_cast<std::size_t>(slot)] = engine::view_of(values[static_cast<std::size_t>(slice->second.base)], slice->second.start, r.slots[static_cast<std::size_t>(slot)].shape);
       for (int slot : step.inputs) inputs.push_back(&engine::storage_of(values[static_cast<std::size_t>(slot)]));
       for (std::size_t k = 0; k < step.outputs.size(); ++k) {
         UOp& value = values[static_cast<std::size_t>(step.outputs[k])];
