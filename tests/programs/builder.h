@@ -28,8 +28,9 @@ class Builder {
   Ref iota(int lanes, DType t = i64) { return make(Op::Iota, t, {}, {}, lanes); }
 
   Ref loop(Ref extent) {
-    Ref r = add(make(Op::Range, extent.dtype(), {extent},
-                     Arg{.i = next_range_++ << 8 | static_cast<int>(RangeKind::Loop)}));
+    add(extent);
+    Ref r = list(make(Op::Range, extent.dtype(), {extent},
+                      Arg{.i = next_range_++ << 8 | static_cast<int>(RangeKind::Loop)}));
     open_.push_back(r);
     outside_.push_back(listed_);
     return r;
@@ -81,17 +82,20 @@ class Builder {
 
   /// Puts a node where the program stands, and before it what it needs.
   Ref add(Ref n) {
-    if (listed_.contains(n.node())) return n;
-    if (!n.has(kLeaf) || n.is(Op::Range))
-      for (Node* s : n.srcs()) add(s);
-    if (!n.has(kLeaf) || n.is(Op::Range)) list(n);
-    return n;
+    if (n.is(Op::After)) {
+      add(n.src(0));
+      return n;
+    }
+    if (listed_.contains(n.node()) || n.has(kLeaf)) return n;
+    for (Node* s : n.srcs())
+      if (s->dtype != DType::Void) add(s);  // effects stand where they were made
+    return list(n);
   }
   Ref linear() const { return intern(Op::Linear, DType::Void, 1, instructions_); }
 
  private:
   Ref list(Ref n) {
-    if (!n.is(Op::After)) instructions_.push_back(n);
+    instructions_.push_back(n);
     listed_.insert(n.node());
     return n;
   }
