@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
@@ -21,7 +22,9 @@ thread_local Recorder t_recorder;
 UOp leaf(Storage* storage, Ref shape) { return make(Op::Buffer, storage->dtype, {shape}, Arg{.p = storage}); }
 
 Storage* new_storage(DType t, std::int64_t elements, std::string_view device, runtime::Buffer memory = {}) {
+  static std::atomic<std::uint64_t> last_id{0};
   auto* s = new Storage;
+  s->id = ++last_id;
   s->dtype = t;
   s->elements = elements;
   s->device = device;
@@ -282,7 +285,8 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
   execute(*run, buffers, scalars);
 
   GraphScope scope;
-  Recorded record;
+  std::vector<UOp> outputs;
+  std::vector<int> in_place;
   absl::flat_hash_map<int, Storage*> made;
   for (std::size_t k = 0; k < open.size(); ++k) {
     Ref r = roots[open[k]];
@@ -302,17 +306,29 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
       results[open[k]] = leaf(it->second, shape_of(r));
     }
     cold(r).materialized = results[open[k]];
-    record.in_place.push_back(taken ? slot : -1);
-    record.outputs.push_back(results[open[k]]);
+    if (t_recorder) {
+      in_place.push_back(taken ? slot : -1);
+      outputs.push_back(results[open[k]]);
+    }
   }
-  if (t_recorder) {
-    record.run = run;
-    record.inputs = call.params;
-    record.scalars = scalars;
-    record.scalar_nodes = call.scalars;
-    t_recorder(record);
-  }
+  if (t_recorder) t_recorder({run, call.params, call.scalars, outputs, in_place});
   return results;
+}
+
+UOp next_version(Ref from, Ref shape) {
+  Storage& s = storage_of(from);
+  return leaf(new_storage(s.dtype, s.elements, s.device, std::exchange(s.buffer, {})), shape);
+}
+
+UOp copy_of(Ref from) {
+  Storage& s = storage_of(from);
+  Storage* copy = new_storage(s.dtype, s.elements, s.device);
+  UOp result = leaf(copy, from.src(0));
+  if (s.buffer) {
+    ensure_memory(*copy);
+    runtime::copy(copy->buffer, s.buffer);
+  }
+  return result;
 }
 
 void replay(const Run& run, std::span<Storage* const> inputs, std::span<const std::int64_t> scalars, std::span<Storage* const> outputs) {
@@ -325,7 +341,7 @@ void replay(const Run& run, std::span<Storage* const> inputs, std::span<const st
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     auto slot = static_cast<std::size_t>(s.outputs[k]);
     if (slot < s.params) continue;
-    ensure_memory(*outputs[k]);
+    if (!outputs[k]->buffer) outputs[k]->buffer = runtime::device(outputs[k]->device).allocate(bytes_of(*outputs[k]));
     buffers[slot] = outputs[k]->buffer;
   }
   place_temporaries(run, buffers);

@@ -48,6 +48,7 @@ Optimizer::Optimizer(std::string name, TensorList parameters, const Rate& lr)
 
 std::size_t Optimizer::add_state(std::string name) {
   std::vector<Tensor> tensors;
+  tensors.reserve(parameters_.size());
   for (const Tensor& parameter : parameters_) {
     tensors.push_back(
         Tensor::zeros(parameter.shape(), {.dtype = state_dtype(parameter), .device = parameter.device()})

@@ -123,7 +123,7 @@ void add_creation(Table& t) {
   t.add("linspace.one", {}, PG_OP(Tensor::linspace(3, 9, 1)));
   t.add("linspace.zero", {}, PG_OP(Tensor::linspace(3, 9, 0)));
   t.add("linspace.f64", {}, PG_OP(Tensor::linspace(0, 1, 8, {.dtype = f64}))).golden(4);
-  t.add("weak.number", {}, PG_OP(Tensor(2.5) * Tensor(3)));
+  t.add("weak.number", {}, PG_OP(Tensor(2.5) * Tensor(true) * 3));
 }
 
 }  // namespace
