@@ -9,6 +9,7 @@
 #include "engine/counters.h"
 #include "engine/engine.h"
 #include "engine/run.h"
+#include "ir/print.h"
 #include "rewrite/rewrite.h"
 #include "rules/symbolic.h"
 #include "schedule/index_map.h"
@@ -321,7 +322,7 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
   for (std::size_t k = 0; k < open.size(); ++k) {
     Ref r = roots[open[k]];
     int slot = s.outputs[k];
-    if (slot < 0) throw InternalError("[realize] a root without storage");
+    if (slot < 0) throw InternalError("[realize] a root without storage:\n" + print(r));
     auto at = static_cast<std::size_t>(slot);
     bool taken = at < s.params && call.donated[at];
     if (at < s.params && !taken) {
