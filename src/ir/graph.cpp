@@ -273,6 +273,7 @@ class Graph {
     return fresh;
   }
 
+  std::uint64_t sweeps() const { return sweeps_; }
   GraphStats stats() {
     stats_.live = live_;
     return stats_;
@@ -324,6 +325,7 @@ class Graph {
   // Frees every node without references, in any order of death, without recursion. A node may stand in young_ more
   // than once; the marks below keep it from being freed twice.
   void sweep() {
+    ++sweeps_;
     {
       std::lock_guard lock(dead_mutex_);
       for (Node* n : dead_)
@@ -394,7 +396,7 @@ class Graph {
   std::mutex mutex_;
   static thread_local int depth_;
   NodeTable table_;
-  std::uint64_t live_ = 0;
+  std::uint64_t live_ = 0, sweeps_ = 0;
   NodePool pool_;
   std::vector<Node*> young_;
   std::vector<Payload*> young_payloads_, released_;
@@ -432,7 +434,15 @@ Cold& cold(Ref node) {
   return *node->cold;
 }
 
+namespace {
+std::uint64_t g_walks = 0;  // under the lock
+}
+std::uint64_t scope_number() { return Graph::current().sweeps(); }
+std::uint64_t new_walk() { return ++g_walks; }
+std::uint64_t last_walk() { return g_walks; }
+
 std::vector<Ref> toposort(std::span<const Ref> roots) {
+  new_walk();
   // A node is done once order[mark - 1] is it: marks of other walks never pass that test.
   std::vector<Ref> order;
   struct Frame {

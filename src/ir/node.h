@@ -228,6 +228,14 @@ Payload* object_payload(Payload* fresh);
 std::vector<Ref> toposort(std::span<const Ref> roots);
 inline std::vector<Ref> toposort(Ref root) { return toposort(std::span<const Ref>(&root, 1)); }
 
+/// Changes whenever nodes may have been freed: what is remembered of nodes by address holds while it stays.
+std::uint64_t scope_number();
+
+/// Walks put marks on nodes. One that may be interrupted by another asks whether one has begun since; every walk that
+/// sets marks says so first (toposort does).
+std::uint64_t new_walk();
+std::uint64_t last_walk();
+
 /// The interned Shape of a tensor-graph node. Worked out without recursion and remembered.
 Ref shape_of(Ref node);
 

@@ -136,7 +136,7 @@ std::vector<DType> dtypes_of(Domain domain) {
   for (DType t : kNumbers) {
     bool in = domain == Domain::Any || (domain == Domain::Ints && is_int(t)) ||
               (domain == Domain::Floats && is_float(t)) || (domain == Domain::Bools && t == DType::Bool) ||
-              (domain == Domain::IntsAndBools && !is_float(t)) ||
+              ((domain == Domain::IntsAndBools || domain == Domain::Decided) && !is_float(t)) ||
               (domain == Domain::Indices && t == DType::WeakInt);
     if (in) out.push_back(t);
   }
@@ -480,6 +480,7 @@ class Instance {
         return slot;
       }
       case PatNode::AnyArity: {
+        if (p.op == Op::Splat) return lanes_ > 1 ? splat(operand(t), lanes_) : nullptr;
         if (!is_exact(p.op)) return nullptr;
         return build_node(p.op, info(p.op).nsrc, t, [&](DType kid) {
           return splat(random_.chance(40) ? scalar_const(kid, interesting(kid, random_)) : operand(kid),
@@ -551,7 +552,8 @@ void fuzz_rule(const Rule& rule, Random& random, const FuzzOptions& options, Fuz
   const PatNode& root = rule.left.nodes[0];
   if (!(info(root.op).flags & kElementwise) || !is_exact(root.op)) return;
   for (int i = 0; i < rule.left.n; ++i)
-    if (rule.left.nodes[i].kind == PatNode::Node && !is_exact(rule.left.nodes[i].op)) return;
+    if (rule.left.nodes[i].kind >= PatNode::Node && !is_exact(rule.left.nodes[i].op) && rule.left.nodes[i].op != Op::Splat)
+      return;
   RuleSet alone{std::span<const Rule>(&rule, 1)};
   std::vector<DType> dtypes = dtypes_of(rule.domain);
   bool compares = info(root.op).flags & kComparison;

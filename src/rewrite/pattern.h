@@ -113,6 +113,10 @@ class Match {
   Ref operator[](const Capture& c) const { return slots_[c.slot()]; }
 
   explicit Match(void* ctx = nullptr) : ctx_(ctx) {}
+  /// Forgets what the names stand for.
+  void clear() {
+    for (Ref& slot : slots_) slot = nullptr;
+  }
 
  private:
   friend class Matcher;
@@ -121,8 +125,8 @@ class Match {
 };
 
 /// Dtypes of the root for which a rule holds. For comparisons, of the operands. Ints include the weak one; Indices is the
-/// weak integer alone, which does not wrap.
-enum class Domain : std::uint8_t { Any, Ints, Floats, Bools, IntsAndBools, Indices };
+/// weak integer alone, which does not wrap; Decided are integers and bools whose bounds leave one value.
+enum class Domain : std::uint8_t { Any, Ints, Floats, Bools, IntsAndBools, Indices, Decided };
 inline constexpr Domain ints = Domain::Ints, floats = Domain::Floats, bools = Domain::Bools, exact = Domain::IntsAndBools,
                         indices = Domain::Indices;
 

@@ -14,15 +14,11 @@ using namespace pat;
 // --- any elementwise op
 
 // An integer or bool with one possible value is that constant.
-Ref fold_bounds(const Match& m) {
-  Ref n = m.root;
-  return n.lo() == n.hi() && n.dtype() != u64 ? int_const_like(n, n.lo()) : nullptr;
-}
+Ref the_value(const Match& m) { return int_const_like(m.root, m.root.lo()); }
 
 // What is the same in every lane is computed once.
 Ref splat_last(const Match& m) {
   Ref n = m.root;
-  if (n.lanes() == 1) return nullptr;
   absl::InlinedVector<Ref, 3> scalars;
   for (Ref s : n.srcs()) {
     if (!s.is(Op::Splat)) return nullptr;
@@ -31,15 +27,17 @@ Ref splat_last(const Match& m) {
   return splat(make(n.op(), n.dtype(), 1, scalars, n->arg), n.lanes());
 }
 
-constexpr auto kBounds =
+constexpr auto kDecided =
     each<Op::Cast, Op::Neg, Op::Add, Op::Sub, Op::Mul, Op::FloorDiv, Op::FloorMod, Op::CDiv, Op::CMod,
          Op::Max, Op::Min, Op::And, Op::Or, Op::Shl, Op::Shr, Op::CmpLt, Op::CmpEq, Op::CmpNe, Op::Where>(
-        fold_bounds, exact);
-constexpr auto kSplats =
-    each<Op::Cast, Op::Bitcast, Op::Neg, Op::Trunc, Op::Sqrt, Op::Exp, Op::Exp2, Op::Log, Op::Log2, Op::Sin,
-         Op::Cos, Op::Tanh, Op::Erf, Op::Add, Op::Sub, Op::Mul, Op::Div, Op::FloorDiv, Op::FloorMod, Op::CDiv,
-         Op::CMod, Op::Max, Op::Min, Op::Pow, Op::And, Op::Or, Op::Xor, Op::Shl, Op::Shr, Op::CmpLt,
-         Op::CmpEq, Op::CmpNe, Op::Threefry, Op::Where, Op::MulAcc>(splat_last);
+        the_value, Domain::Decided);
+
+template <Op... ops>
+constexpr Rule kSplatUnary[] = {rule(node(ops, any(Op::Splat)), splat_last)...};
+template <Op... ops>
+constexpr Rule kSplatBinary[] = {rule(node(ops, any(Op::Splat), any(Op::Splat)), splat_last)...,
+                                 rule(node(Op::Where, any(Op::Splat), x, y), splat_last),
+                                 rule(node(Op::MulAcc, any(Op::Splat), x, y), splat_last)};
 
 // --- floats: bit for bit, so no x + 0.0 (it turns -0.0 into 0.0), no x * 0, no reordering
 
@@ -417,15 +415,21 @@ constexpr Rule kCasts[] = {
 }  // namespace
 
 const RuleSet& algebra() {
-  static const RuleSet rules = RuleSet(kBounds) + RuleSet(kFloats) + RuleSet(kWhere) +
-                               RuleSet(kBranches<Op::Add, Op::Mul, Op::FloorDiv, Op::FloorMod, Op::Max,
-                                                 Op::Min, Op::CmpLt, Op::CmpEq, Op::CmpNe, Op::And, Op::Or>) +
-                               RuleSet(kCasts) + RuleSet(kBools) + RuleSet(kInts) + RuleSet(kSplats);
+  static const RuleSet rules =
+      RuleSet(kDecided) + RuleSet(kFloats) + RuleSet(kWhere) +
+      RuleSet(kBranches<Op::Add, Op::Mul, Op::FloorDiv, Op::FloorMod, Op::Max, Op::Min, Op::CmpLt, Op::CmpEq,
+                        Op::CmpNe, Op::And, Op::Or>) +
+      RuleSet(kCasts) + RuleSet(kBools) + RuleSet(kInts) +
+      RuleSet(kSplatUnary<Op::Cast, Op::Bitcast, Op::Neg, Op::Trunc, Op::Sqrt, Op::Exp, Op::Exp2, Op::Log,
+                          Op::Log2, Op::Sin, Op::Cos, Op::Tanh, Op::Erf>) +
+      RuleSet(kSplatBinary<Op::Add, Op::Sub, Op::Mul, Op::Div, Op::FloorDiv, Op::FloorMod, Op::CDiv, Op::CMod,
+                           Op::Max, Op::Min, Op::Pow, Op::And, Op::Or, Op::Xor, Op::Shl, Op::Shr, Op::CmpLt,
+                           Op::CmpEq, Op::CmpNe, Op::Threefry>);
   return rules;
 }
 
 const RuleSet& symbolic() {
-  static const RuleSet rules = algebra() + divmod();
+  static const RuleSet rules = (algebra() + divmod()).remembering();
   return rules;
 }
 
