@@ -346,6 +346,14 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
   return results;
 }
 
+schedule::Schedule plan(std::span<const UOp> roots) {
+  GraphScope scope;
+  std::vector<Ref> nodes(roots.begin(), roots.end());
+  return schedule::schedule(make_call(nodes).sink, default_device());
+}
+
+UOp new_buffer(const std::string& device, DType t, Ref shape) { return leaf(new_storage(t, numel(shape), device), shape); }
+
 UOp next_version(Ref from, Ref shape) {
   Storage& s = storage_of(from);
   return leaf(new_storage(s.dtype, s.elements, s.device, std::exchange(s.buffer, {})), shape);
