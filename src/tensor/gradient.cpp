@@ -14,7 +14,7 @@ namespace {
 // (0 * infinity): `spoiled` says that it may have, so the mask must be applied once more.
 struct Gradient {
   Ref value;
-  Ref mask;
+  Ref mask = {};
   bool spoiled = false;
 };
 
@@ -227,7 +227,7 @@ std::vector<Tensor> Tensor::gradient(TensorList targets, const Tensor& given) co
     if (it != gradients.end())
       out.push_back(computed(it->second, !NoGrad::enabled(), cell.device));
     else
-      out.push_back(computed(expand(const_like(cell.node, 0), shape_of(cell.node)), false, cell.device));
+      out.push_back(computed(pg::expand(const_like(cell.node, 0), shape_of(cell.node)), false, cell.device));
   }
   return out;
 }
