@@ -1,4 +1,5 @@
-# The command `pangrad` and the benchmarks. Both look inside, so they link the rooms rather than the library.
+# The command `pangrad` and the benchmarks, which look inside, so they link the rooms rather than the library; and the
+# examples, which are programs like any other.
 get_property(rooms GLOBAL PROPERTY PG_ROOMS)
 
 file(GLOB app_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/*.cpp)
@@ -14,4 +15,14 @@ file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
 if(PANGRAD_BENCH AND bench_sources)
   add_executable(pangrad-bench ${bench_sources})
   target_link_libraries(pangrad-bench PRIVATE ${rooms})
+endif()
+
+file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
+if(PANGRAD_TESTS)
+  foreach(source IN LISTS example_sources)
+    cmake_path(GET source STEM name)
+    add_executable(example_${name} ${source})
+    target_link_libraries(example_${name} PRIVATE pangrad::pangrad)
+    add_test(NAME example_${name} COMMAND example_${name})
+  endforeach()
 endif()

@@ -73,7 +73,7 @@ class FieldWalk {
     if constexpr (IsTensor<T>) {
       visit_(std::as_const(name_), static_cast<Tensor&>(value));
     } else if constexpr (HasFields<T>) {
-      value.fields([this](std::string_view name, auto& child) { enter(name, child); });
+      value.fields([this](std::string_view name, auto& child) { this->enter(name, child); });
     } else if constexpr (kIsPointer<T>) {
       if (value) walk(*value);
     } else if constexpr (IsMap<T>) {

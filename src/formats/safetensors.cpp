@@ -82,11 +82,13 @@ SafeHeader read_header(const formats::InputFile& file, const std::filesystem::pa
   });
   std::uint64_t data = kLength + length, filled = 0;
   for (SafeHeader::Entry& entry : header.tensors) {
-    if (entry.begin != filled) {
-      fail(kLoad, path, "\"{}\" begins at byte {}, {} which the tensor before ends", entry.name,
-           data + entry.begin,
-           entry.begin < filled ? fmt::format("but overlaps byte {}, at", data + filled)
-                                : fmt::format("a gap after byte {}, at", data + filled));
+    if (entry.begin < filled) {
+      fail(kLoad, path, "\"{}\" begins at byte {}, before byte {}, where another tensor ends", entry.name,
+           data + entry.begin, data + filled);
+    }
+    if (entry.begin > filled) {
+      fail(kLoad, path, "\"{}\" begins at byte {}, but nothing is at byte {}", entry.name, data + entry.begin,
+           data + filled);
     }
     filled = entry.end;
     if (filled > file.size() - data) {

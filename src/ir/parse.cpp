@@ -41,19 +41,27 @@ const absl::flat_hash_map<std::string_view, Op>& ops_by_name() {
 // Which sources must be Shapes for the node to be made at all; a bit each.
 unsigned shape_sources(Op op) {
   switch (op) {
-    case Op::Buffer: case Op::Param: case Op::Arange: return 1;
-    case Op::Reshape: case Op::Expand: return 2;
-    case Op::Pad: case Op::Shrink: return 6;
-    default: return 0;
+    case Op::Buffer:
+    case Op::Param:
+    case Op::Arange:
+      return 1;
+    case Op::Reshape:
+    case Op::Expand:
+      return 2;
+    case Op::Pad:
+    case Op::Shrink:
+      return 6;
+    default:
+      return 0;
   }
 }
 
 // What an expression is before its surroundings say what a number means.
 struct Value {
   enum Kind : std::uint8_t { Made, Typed, Int, Float, Bool } kind = Made;  // Typed: a literal with its type
-  bool flag = false;         // Int and Float: negative; Bool: the value
-  Ref node;                  // Made and Typed
-  std::string_view digits;   // Int and Float, without sign; points into the text
+  bool flag = false;        // Int and Float: negative; Bool: the value
+  Ref node;                 // Made and Typed
+  std::string_view digits;  // Int and Float, without sign; points into the text
   bool bare() const { return kind >= Int; }
 };
 using Values = absl::InlinedVector<Value, 8>;
@@ -61,7 +69,11 @@ using Values = absl::InlinedVector<Value, 8>;
 class Parser {
  public:
   Parser(std::string_view text, const ParseOptions& options)
-      : at_(text.data()), end_(text.data() + text.size()), line_start_(at_), line_(options.first_line), options_(options) {
+      : at_(text.data()),
+        end_(text.data() + text.size()),
+        line_start_(at_),
+        line_(options.first_line),
+        options_(options) {
     if (options.names)
       for (auto& [name, node] : *options.names) names_.emplace(name, node);
   }
@@ -77,7 +89,8 @@ class Parser {
       }
       last = statement();
       skip();
-      if (at_ != end_ && *at_ != '\n' && *at_ != ';') fail(at_, "expected an operator or the end of the line");
+      if (at_ != end_ && *at_ != '\n' && *at_ != ';')
+        fail(at_, "expected an operator or the end of the line");
     }
     if (!last) fail(at_, "expected a graph, found nothing");
     return last;
@@ -89,13 +102,15 @@ class Parser {
   [[noreturn]] void fail(const char* where, const std::string& what) const {
     int line = line_;
     const char* start = line_start_;
-    // Only ever a little behind: what is complained about began on this line or, in brackets, on an earlier one.
+    // Only ever a little behind: what is complained about began on this line or, in brackets, on an earlier
+    // one.
     while (where < start) {
       --line;
       --start;
       while (start != begin_ && start[-1] != '\n') --start;
     }
-    throw ValueError("[parse] " + std::to_string(line) + ':' + std::to_string(where - start + 1) + ": " + what);
+    throw ValueError("[parse] " + std::to_string(line) + ':' + std::to_string(where - start + 1) + ": " +
+                     what);
   }
 
   // --- characters ---
@@ -108,10 +123,14 @@ class Parser {
   }
   void skip() {
     while (at_ != end_) {
-      if (*at_ == ' ' || *at_ == '\t' || *at_ == '\r') ++at_;
-      else if (*at_ == '#') while (at_ != end_ && *at_ != '\n') ++at_;
-      else if (*at_ == '\n' && nesting_) advance();
-      else return;
+      if (*at_ == ' ' || *at_ == '\t' || *at_ == '\r')
+        ++at_;
+      else if (*at_ == '#')
+        while (at_ != end_ && *at_ != '\n') ++at_;
+      else if (*at_ == '\n' && nesting_)
+        advance();
+      else
+        return;
     }
   }
   bool peek(char c) {
@@ -158,7 +177,8 @@ class Parser {
       skip();
       if (at_ != end_ && *at_ == '=' && (at_ + 1 == end_ || at_[1] != '=')) {
         ++at_;
-        if (text::is_reserved(name)) fail(start, '"' + std::string(name) + "\" is a constant and cannot name a node");
+        if (text::is_reserved(name))
+          fail(start, '"' + std::string(name) + "\" is a constant and cannot name a node");
         skip();
         Ref node = settle(expression(0));
         if (!names_.emplace(name, node).second) fail(start, '"' + std::string(name) + "\" is defined twice");
@@ -179,20 +199,38 @@ class Parser {
     if (at_ == end_) return false;
     char c = *at_, next = at_ + 1 == end_ ? '\0' : at_[1];
     switch (c) {
-      case '*': case '/': case '%': out = {{at_, 1}, 10}; return true;
-      case '+': case '-': out = {{at_, 1}, 9}; return true;
-      case '<': case '>':
-        if (next == c) out = {{at_, 2}, text::kShiftBinds};
-        else out = {{at_, next == '=' ? 2u : 1u}, 7};
+      case '*':
+      case '/':
+      case '%':
+        out = {{at_, 1}, 10};
         return true;
-      case '=': case '!':
+      case '+':
+      case '-':
+        out = {{at_, 1}, 9};
+        return true;
+      case '<':
+      case '>':
+        if (next == c)
+          out = {{at_, 2}, text::kShiftBinds};
+        else
+          out = {{at_, next == '=' ? 2u : 1u}, 7};
+        return true;
+      case '=':
+      case '!':
         if (next != '=') return false;
         out = {{at_, 2}, 6};
         return true;
-      case '&': out = {{at_, 1}, text::kAndBinds}; return true;
-      case '^': out = {{at_, 1}, 4}; return true;
-      case '|': out = {{at_, 1}, 3}; return true;
-      default: return false;
+      case '&':
+        out = {{at_, 1}, text::kAndBinds};
+        return true;
+      case '^':
+        out = {{at_, 1}, 4};
+        return true;
+      case '|':
+        out = {{at_, 1}, 3};
+        return true;
+      default:
+        return false;
     }
   }
 
@@ -213,7 +251,8 @@ class Parser {
     agree(Op::Add, values, where);
     if (symbol == ">") return elementwise(Op::CmpLt, values, where);
     if (symbol == ">=" || symbol == "<=") return negate(elementwise(Op::CmpLt, values, where), where);
-    if (symbol == "/") return elementwise(is_float(values[0].node.dtype()) ? Op::Div : Op::FloorDiv, values, where);
+    if (symbol == "/")
+      return elementwise(is_float(values[0].node.dtype()) ? Op::Div : Op::FloorDiv, values, where);
     for (const text::Operator& o : text::kOperators)
       if (o.symbol == symbol) return elementwise(o.op, values, where);
     fail(where, "unknown operator");
@@ -336,7 +375,8 @@ class Parser {
         type.dtype = static_cast<DType>(t);
         return type;
       }
-    fail(start, "expected a type such as f32 or i32x8" + (base.empty() ? found() : ", found \"" + std::string(base) + '"'));
+    fail(start, "expected a type such as f32 or i32x8" +
+                    (base.empty() ? found() : ", found \"" + std::string(base) + '"'));
   }
 
   std::int64_t integer(const Value& v, std::int64_t least, std::uint64_t most) {
@@ -374,7 +414,8 @@ class Parser {
     if (v.digits == "inf") return std::numeric_limits<double>::infinity();
     if (v.digits == "nan") return std::numeric_limits<double>::quiet_NaN();
     const char *first = v.digits.data(), *last = first + v.digits.size();
-    // Through the type itself: a decimal rounded to double and then to float could end beside the nearest float.
+    // Through the type itself: a decimal rounded to double and then to float could end beside the nearest
+    // float.
     double d = 0;
     std::errc error;
     if (t == f64 || t == DType::WeakFloat) {
@@ -391,16 +432,20 @@ class Parser {
   // A value outside elementwise ops: numbers are weak.
   Ref settle(Value& v) {
     if (v.bare()) {
-      DType t = v.kind == Value::Int ? DType::WeakInt : v.kind == Value::Float ? DType::WeakFloat : DType::Bool;
+      DType t = v.kind == Value::Int     ? DType::WeakInt
+                : v.kind == Value::Float ? DType::WeakFloat
+                                         : DType::Bool;
       v = {.node = constant(v, {t, 1})};
     }
     return v.node;
   }
   Ref settle(Value&& v) { return settle(v); }
 
-  // Operands of one type: bare literals take it from the first operand that is no literal, else from a typed one.
+  // Operands of one type: bare literals take it from the first operand that is no literal, else from a typed
+  // one.
   void agree(Op op, Values& values, const char* where) {
-    std::size_t first = text::literals_take_type(op) ? static_cast<std::size_t>(text::first_value(op)) : values.size();
+    std::size_t first =
+        text::literals_take_type(op) ? static_cast<std::size_t>(text::first_value(op)) : values.size();
     const Value* fellow = nullptr;
     for (Value::Kind wanted : {Value::Made, Value::Typed})
       for (std::size_t k = first; k < values.size() && !fellow; ++k)
@@ -454,8 +499,10 @@ class Parser {
     }
     Arg arg;
     bool has_arg = at_ != end_ && *at_ == '[';
-    if (has_arg) arg = argument(row.arg);
-    else if (row.arg != ArgKind::None && row.arg != ArgKind::Object && !(op == Op::Shape)) fail(at_, op_name_of(op) + " needs an argument in [ ]");
+    if (has_arg)
+      arg = argument(row.arg);
+    else if (row.arg != ArgKind::None && row.arg != ArgKind::Object && !(op == Op::Shape))
+      fail(at_, op_name_of(op) + " needs an argument in [ ]");
 
     Values values;
     if (at_ != end_ && *at_ == '(') {
@@ -469,7 +516,8 @@ class Parser {
     }
     int nsrc = static_cast<int>(values.size());
     if (row.nsrc >= 0 && nsrc != row.nsrc)
-      fail(where, op_name_of(op) + " takes " + std::to_string(row.nsrc) + " sources, not " + std::to_string(nsrc));
+      fail(where,
+           op_name_of(op) + " takes " + std::to_string(row.nsrc) + " sources, not " + std::to_string(nsrc));
     agree(op, values, where);
     absl::InlinedVector<Ref, 8> srcs;
     for (const Value& v : values) srcs.push_back(v.node);
@@ -477,7 +525,8 @@ class Parser {
     for (int k = 0; shapes >> k; ++k)
       if ((shapes >> k & 1) && (k >= nsrc || !srcs[static_cast<std::size_t>(k)].is(Op::Shape)))
         fail(where, "source " + std::to_string(k) + " of " + op_name_of(op) + " must be a shape");
-    if (!has_type && !text::implied_type(op, srcs, type)) fail(where, op_name_of(op) + " needs a type: " + op_name_of(op) + ".f32");
+    if (!has_type && !text::implied_type(op, srcs, type))
+      fail(where, op_name_of(op) + " needs a type: " + op_name_of(op) + ".f32");
     if (op == Op::Shape && !has_arg && srcs.empty()) arg.p = ints_payload({});
     return build(op, type, srcs, arg, where);
   }
@@ -489,7 +538,11 @@ class Parser {
     Arg arg;
     if (kind != ArgKind::Object) skip();  // whose text may begin with #
     switch (kind) {
-      case ArgKind::None: case ArgKind::Int: case ArgKind::Value: arg.i = plain_int(); break;
+      case ArgKind::None:
+      case ArgKind::Int:
+      case ArgKind::Value:
+        arg.i = plain_int();
+        break;
       case ArgKind::Range: {
         std::int64_t id = plain_int(), range_kind = -1;
         expect(',');
@@ -503,9 +556,11 @@ class Parser {
             if (name(static_cast<RangeKind>(k)) == w) range_kind = k;
           if (range_kind < 0) fail(start, "expected a kind of range, such as loop or reduce");
         }
-        if (range_kind < 0 || range_kind > 255 || id < -(std::int64_t{1} << 55) || id >= std::int64_t{1} << 55)
+        if (range_kind < 0 || range_kind > 255 || id < -(std::int64_t{1} << 55) ||
+            id >= std::int64_t{1} << 55)
           fail(where, "the range's id or kind is out of range");
-        arg.i = static_cast<std::int64_t>(static_cast<std::uint64_t>(id) << 8 | static_cast<std::uint64_t>(range_kind));
+        arg.i = static_cast<std::int64_t>(static_cast<std::uint64_t>(id) << 8 |
+                                          static_cast<std::uint64_t>(range_kind));
         break;
       }
       case ArgKind::Reduce: {
@@ -544,8 +599,12 @@ class Parser {
         arg.p = ints_payload(values);
         break;
       }
-      case ArgKind::Str: arg.p = str_payload(string()); break;
-      case ArgKind::Object: arg.p = object(where); break;
+      case ArgKind::Str:
+        arg.p = str_payload(string());
+        break;
+      case ArgKind::Object:
+        arg.p = object(where);
+        break;
     }
     expect(']');
     return arg;
@@ -584,7 +643,8 @@ class Parser {
         out += '\n';
       } else if (c == 'x') {
         unsigned code = 0;
-        if (end_ - at_ < 2 || std::from_chars(at_, at_ + 2, code, 16).ptr != at_ + 2) fail(at_, "expected two hexadecimal digits");
+        if (end_ - at_ < 2 || std::from_chars(at_, at_ + 2, code, 16).ptr != at_ + 2)
+          fail(at_, "expected two hexadecimal digits");
         out += static_cast<char>(code);
         at_ += 2;
       } else if (c == '"' || c == '\\') {
@@ -601,7 +661,8 @@ class Parser {
   Payload* object(const char* where) {
     std::string_view rest(at_, static_cast<std::size_t>(end_ - at_));
     std::size_t length = text::object_length(rest);
-    if (length == std::string_view::npos || length == rest.size()) fail(where, "the brackets of the argument do not close");
+    if (length == std::string_view::npos || length == rest.size())
+      fail(where, "the brackets of the argument do not close");
     const char* start = at_;
     std::string_view whole = rest.substr(0, length);
     std::size_t brace = whole.find('{');
@@ -612,7 +673,10 @@ class Parser {
       auto it = object_parsers().by_tag.find(tag);
       if (it != object_parsers().by_tag.end()) parser = it->second;
     }
-    if (!parser) fail(start, "an argument like " + std::string(whole.substr(0, 40)) + " cannot be read from text: it stands for something of this process, or no reader is registered for it");
+    if (!parser)
+      fail(start, "an argument like " + std::string(whole.substr(0, 40)) +
+                      " cannot be read from text: it stands for something of this process, or no reader is "
+                      "registered for it");
     Payload* payload = nullptr;
     try {
       payload = parser(whole.substr(brace + 1, length - brace - 2));

@@ -107,19 +107,27 @@ bool put_argument(std::string& out, Ref n) {
       if (!i) return false;
       put_int(out += '[', i);
       break;
-    case ArgKind::Int: put_int(out += '[', i); break;
-    case ArgKind::Value: put_hex(out += '[', static_cast<std::uint64_t>(i)); break;
+    case ArgKind::Int:
+      put_int(out += '[', i);
+      break;
+    case ArgKind::Value:
+      put_hex(out += '[', static_cast<std::uint64_t>(i));
+      break;
     case ArgKind::Range: {
       put_int(out += '[', n.range_id());
       out += ", ";
-      if (n.range_kind() <= RangeKind::Lane) out += name(n.range_kind());
-      else put_int(out, i & 255);
+      if (n.range_kind() <= RangeKind::Lane)
+        out += name(n.range_kind());
+      else
+        put_int(out, i & 255);
       break;
     }
     case ArgKind::Reduce: {
       out += '[';
-      if ((i & 255) < kOpCount) out += info(n.reduce_op()).name;
-      else put_int(out, i & 255);
+      if ((i & 255) < kOpCount)
+        out += info(n.reduce_op()).name;
+      else
+        put_int(out, i & 255);
       if (n.is(Op::Acc) || n.nsrc() > 1) {  // a number there, a mask of axes elsewhere
         if (n.reduce_axes()) put_int(out += "; ", static_cast<std::int64_t>(n.reduce_axes()));
       } else {
@@ -141,8 +149,10 @@ bool put_argument(std::string& out, Ref n) {
       if (!n.has_object()) return false;
       std::string s = n->arg.p->text();
       out += '[';
-      if (text::object_length(s) == s.size()) out += s;
-      else put_string(out += '#', s);
+      if (text::object_length(s) == s.size())
+        out += s;
+      else
+        put_string(out += '#', s);
       break;
     }
   }
@@ -152,15 +162,17 @@ bool put_argument(std::string& out, Ref n) {
 
 const text::Operator* operator_of(Ref n) {
   for (const text::Operator& o : text::kOperators)
-    if (o.op == n.op()) return o.symbol != "/" || (o.op == Op::Div) == is_float(n.src(0).dtype()) ? &o : nullptr;
+    if (o.op == n.op())
+      return o.symbol != "/" || (o.op == Op::Div) == is_float(n.src(0).dtype()) ? &o : nullptr;
   return nullptr;
 }
 
 bool is_shift_or_bits(int binds) { return binds == text::kShiftBinds || binds <= text::kAndBinds; }
 
-// Writes one node into `out`. `operand(out, k)` writes source k, if that is no literal, and returns how tight its text
-// binds. Returns how tight the whole binds.
-template <class Operand> int put_node(std::string& out, Ref n, Operand&& operand) {
+// Writes one node into `out`. `operand(out, k)` writes source k, if that is no literal, and returns how tight
+// its text binds. Returns how tight the whole binds.
+template <class Operand>
+int put_node(std::string& out, Ref n, Operand&& operand) {
   if (literal_of(n)) {
     put_literal(out, n, !has_default_type(n));
     return text::kPrimaryBinds;
@@ -177,15 +189,18 @@ template <class Operand> int put_node(std::string& out, Ref n, Operand&& operand
     if (!literal_of(s)) return operand(out, k);
     bool bare = has_default_type(s);
     if (fellows && k >= text::first_value(n.op())) {
-      if (!fellow) bare = false;
-      else if (text::type_of(s) == text::type_of(fellow)) bare = true;
-      else if (s.dtype() != DType::Bool || fellow.dtype() == DType::Bool) bare = false;
+      if (!fellow)
+        bare = false;
+      else if (text::type_of(s) == text::type_of(fellow))
+        bare = true;
+      else if (s.dtype() != DType::Bool || fellow.dtype() == DType::Bool)
+        bare = false;
     }
     put_literal(out, s, !bare);
     return text::kPrimaryBinds;
   };
-  // An operand, in parentheses if its text binds less than `least`, or differently from `alike` where readers would have
-  // to think. The parentheses are put around it once it is written.
+  // An operand, in parentheses if its text binds less than `least`, or differently from `alike` where readers
+  // would have to think. The parentheses are put around it once it is written.
   auto put_operand = [&](int k, int least, int alike = 0) {
     std::size_t start = out.size();
     int binds = put_source(k);
@@ -200,8 +215,10 @@ template <class Operand> int put_node(std::string& out, Ref n, Operand&& operand
     int count = nsrc ? nsrc : static_cast<int>(n.ints().size());
     for (int k = 0; k < count; ++k) {
       if (k) out += ", ";
-      if (nsrc) put_source(k);
-      else put_int(out, n.ints()[static_cast<std::size_t>(k)]);
+      if (nsrc)
+        put_source(k);
+      else
+        put_int(out, n.ints()[static_cast<std::size_t>(k)]);
     }
     out += count == 1 ? ",)" : ")";
     return text::kPrimaryBinds;
@@ -210,8 +227,10 @@ template <class Operand> int put_node(std::string& out, Ref n, Operand&& operand
   Ref srcs[3];
   Type implied;
   for (int k = 0; k < std::min(nsrc, 3); ++k) srcs[k] = n.src(k);
-  bool typed = !text::implied_type(n.op(), std::span<const Ref>(srcs, static_cast<std::size_t>(std::min(nsrc, 3))), implied) ||
-               implied != text::type_of(n);
+  bool typed =
+      !text::implied_type(n.op(), std::span<const Ref>(srcs, static_cast<std::size_t>(std::min(nsrc, 3))),
+                          implied) ||
+      implied != text::type_of(n);
   if (!typed && n->arg.i == 0) {
     if (n.is(Op::Neg) && !literal_of(n.src(0))) {
       out += '-';
@@ -228,8 +247,10 @@ template <class Operand> int put_node(std::string& out, Ref n, Operand&& operand
       bool comparison = n.has(kComparison);
       int alike = is_shift_or_bits(o->binds) ? o->binds : 0;
       put_operand(0, comparison ? text::kShiftBinds : o->binds, alike);
-      if (o->op == Op::Mul) out += '*';
-      else ((out += ' ') += o->symbol) += ' ';
+      if (o->op == Op::Mul)
+        out += '*';
+      else
+        ((out += ' ') += o->symbol) += ' ';
       put_operand(1, comparison ? text::kShiftBinds : o->binds + 1, alike);
       return o->binds;
     }
@@ -251,7 +272,8 @@ template <class Operand> int put_node(std::string& out, Ref n, Operand&& operand
 
 class Printer {
  public:
-  Printer(Ref root, const PrintOptions& options) : root_(root), options_(options), order_(toposort(root)), known_(order_.size()) {
+  Printer(Ref root, const PrintOptions& options)
+      : root_(root), options_(options), order_(toposort(root)), known_(order_.size()) {
     for (Ref n : order_) {
       n->mark = next_++;
       for (Node* s : n.srcs()) ++at(s).uses;
@@ -308,7 +330,8 @@ class Printer {
   }
 
   static bool may_stand_inside(Ref n) {
-    return n.has(kElementwise) || n.is(Op::Index) || n.is(Op::Load) || n.is(Op::Splat) || n.is(Op::Extract) || n.is(Op::Shape);
+    return n.has(kElementwise) || n.is(Op::Index) || n.is(Op::Load) || n.is(Op::Splat) || n.is(Op::Extract) ||
+           n.is(Op::Shape);
   }
 
   std::string name_of(Ref n) {
@@ -317,13 +340,21 @@ class Printer {
       return number >= 0 && number < 1'000'000'000 ? letter + std::to_string(number) : std::string();
     };
     switch (n.op()) {
-      case Op::Range: wish = numbered('r', n.range_id()); break;
-      case Op::Param: wish = numbered('p', n.i()); break;
-      case Op::ScalarParam: wish = numbered('s', n.i()); break;
-      case Op::Var: case Op::Special:
+      case Op::Range:
+        wish = numbered('r', n.range_id());
+        break;
+      case Op::Param:
+        wish = numbered('p', n.i());
+        break;
+      case Op::ScalarParam:
+        wish = numbered('s', n.i());
+        break;
+      case Op::Var:
+      case Op::Special:
         if (n.has_object() && is_own_name(n.str())) wish = n.str();
         break;
-      default: break;
+      default:
+        break;
     }
     if (!wish.empty() && taken_.insert(wish).second) return wish;
     return 'v' + std::to_string(count_++);

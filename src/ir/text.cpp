@@ -4,29 +4,53 @@ namespace pg::text {
 
 bool implied_type(Op op, std::span<const Ref> srcs, Type& type) {
   switch (op) {
-    case Op::Shape: case Op::Device: case Op::Sink: case Op::Store: case Op::End: case Op::If: case Op::EndIf:
-    case Op::Barrier: case Op::Linear: case Op::Call: case Op::Tuple:
+    case Op::Shape:
+    case Op::Device:
+    case Op::Sink:
+    case Op::Store:
+    case Op::End:
+    case Op::If:
+    case Op::EndIf:
+    case Op::Barrier:
+    case Op::Linear:
+    case Op::Call:
+    case Op::Tuple:
       type = {};
       return true;
-    case Op::Const: case Op::Buffer: case Op::Param: case Op::Arange: case Op::Local: case Op::Iota: case Op::Splat:
-    case Op::Cast: case Op::Bitcast:
+    case Op::Const:
+    case Op::Buffer:
+    case Op::Param:
+    case Op::Arange:
+    case Op::Local:
+    case Op::Iota:
+    case Op::Splat:
+    case Op::Cast:
+    case Op::Bitcast:
       return false;
-    default: break;
+    default:
+      break;
   }
   if (srcs.empty()) return false;
   type = type_of(srcs[0]);
   if (info(op).flags & kComparison) type.dtype = DType::Bool;
   switch (op) {
-    case Op::Where: type = type_of(srcs[1]); break;
-    case Op::Wmma: type = type_of(srcs[2]); break;
+    case Op::Where:
+      type = type_of(srcs[1]);
+      break;
+    case Op::Wmma:
+      type = type_of(srcs[2]);
+      break;
     case Op::Index:
       if (srcs.size() > 1) type.lanes = srcs[1].lanes();
       break;
-    case Op::Extract: type.lanes = 1; break;
+    case Op::Extract:
+      type.lanes = 1;
+      break;
     case Op::Reduce:
       if (srcs.size() == 1) type.lanes = 1;
       break;
-    default: break;
+    default:
+      break;
   }
   return true;
 }

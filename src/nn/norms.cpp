@@ -1,6 +1,6 @@
 // Layers that normalise.
 #include <cstdint>
-#include <utility>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -70,6 +70,8 @@ Tensor BatchNorm::operator()(const Tensor& x) const {
 void BatchNorm::track(const Tensor& mean, const Tensor& var, const Dim& count) const {
   if (count == 1) throw ShapeError("[BatchNorm] one value for each channel, which has no variance");
   NoGrad no_grad;
+  // Nobody may ever read these. What an earlier batch left to do is done first, or it would pile up.
+  realize({running_mean, running_var, num_batches_tracked});
   Tensor unbiased = var * (Tensor(count).cast(f32) / Tensor(count - 1));
   // Handles of this layer's storage: calling a layer is const, as what it computes with does not change.
   Tensor kept_mean = running_mean, kept_var = running_var, batches = num_batches_tracked;
@@ -100,8 +102,8 @@ Tensor LayerNorm::operator()(const Tensor& x) const {
     throw ShapeError(fmt::format("[LayerNorm] made for {}, the input is {}",
                                  Shape(std::vector<Dim>(shape.begin(), shape.end())).str(), input.str()));
   }
-  std::vector<std::int64_t> axes;
-  for (int i = 0; i < trailing; i++) axes.push_back(i - trailing);
+  std::vector<std::int64_t> axes(shape.size());
+  std::iota(axes.begin(), axes.end(), -trailing);
   Tensor normal = x.layernorm(axes, eps);
   return weight.defined() ? normal * weight + bias : normal;
 }

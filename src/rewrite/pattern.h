@@ -12,6 +12,7 @@
 // the left match constants of that value, on the right they take the dtype of what stands beside them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <source_location>
 
@@ -64,7 +65,7 @@ consteval Pat compose(PatNode root, std::initializer_list<Pat> kids) {
 template <class... Kids> consteval Pat node(Op op, const Kids&... kids) {
   return compose(PatNode{.kind = PatNode::Node, .op = op}, {Pat(kids)...});
 }
-/// The op, whatever its sources; a root only.
+/// The op, whatever its sources.
 consteval Pat any(Op op) { return Pat(PatNode{.kind = PatNode::AnyArity, .op = op}); }
 /// Bounds of a capture, in conditions.
 consteval Pat lo(Capture of) { return Pat(PatNode{.kind = PatNode::Lo, .slot = of.slot()}); }
@@ -167,6 +168,12 @@ consteval Rule rule(Pat left, Pat right, When condition, std::source_location at
 consteval Rule rule(Pat left, Rule::Function function, Domain domain = Domain::Any, When condition = {},
                     std::source_location at = std::source_location::current()) {
   return {left, Pat(), function, domain, condition.condition, at.file_name(), at.line()};
+}
+/// The same function for several ops, whatever their sources.
+template <Op... ops>
+consteval std::array<Rule, sizeof...(ops)> each(Rule::Function function, Domain domain = Domain::Any,
+                                                std::source_location at = std::source_location::current()) {
+  return {rule(pat::any(ops), function, domain, {}, at)...};
 }
 
 }  // namespace pg

@@ -58,7 +58,8 @@ TracedPass from_json(const Json& j) {
     std::string rule = r.at("rule").get<std::string>();
     std::size_t colon = rule.rfind(':');
     if (colon == std::string::npos) throw std::invalid_argument("a rule without a line");
-    p.fired.push_back({rule.substr(0, colon), static_cast<std::uint32_t>(std::stoul(rule.substr(colon + 1))), r.at("count").get<std::uint64_t>()});
+    p.fired.push_back({rule.substr(0, colon), static_cast<std::uint32_t>(std::stoul(rule.substr(colon + 1))),
+                       r.at("count").get<std::uint64_t>()});
   }
   p.before = j.at("before").get<std::string>();
   p.after = j.contains("after") ? j.at("after").get<std::string>() : p.before;
@@ -106,8 +107,10 @@ bool tracing() {
 
 void trace_pass(const PassRecord& record) {
   Json fired = Json::array();
-  for (auto& [rule, count] : record.fired) fired.push_back({{"rule", fmt::format("{}:{}", short_path(rule->file), rule->line)}, {"count", count}});
-  Json j{{"pass", record.name}, {"seconds", record.seconds}, {"nodes", record.nodes}, {"attempts", record.attempts}, {"fired", std::move(fired)}, {"before", print(record.before)}};
+  for (auto& [rule, count] : record.fired)
+    fired.push_back({{"rule", fmt::format("{}:{}", short_path(rule->file), rule->line)}, {"count", count}});
+  Json j{{"pass", record.name},         {"seconds", record.seconds}, {"nodes", record.nodes},
+         {"attempts", record.attempts}, {"fired", std::move(fired)}, {"before", print(record.before)}};
   if (!same(record.before, record.after)) j["after"] = print(record.after);
   std::string line = j.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
   std::lock_guard lock(writer().mutex);
@@ -150,12 +153,17 @@ std::string trace_summary(std::span<const TracedPass> passes) {
     for (const TracedRule& r : p.fired) by_rule[fmt::format("{}:{}", r.file, r.line)] += r.count;
   }
   std::vector<std::pair<std::string, Sum>> names(by_name.begin(), by_name.end());
-  std::sort(names.begin(), names.end(), [](auto& a, auto& b) { return std::tie(b.second.seconds, a.first) < std::tie(a.second.seconds, b.first); });
+  std::sort(names.begin(), names.end(), [](auto& a, auto& b) {
+    return std::tie(b.second.seconds, a.first) < std::tie(a.second.seconds, b.first);
+  });
   std::vector<std::pair<std::string, std::uint64_t>> rules(by_rule.begin(), by_rule.end());
-  std::sort(rules.begin(), rules.end(), [](auto& a, auto& b) { return std::tie(b.second, a.first) < std::tie(a.second, b.first); });
-  std::string s = fmt::format("{:>10} {:>7} {:>10} {:>10} {:>8}  pass\n", "time", "runs", "nodes", "tried", "fired");
+  std::sort(rules.begin(), rules.end(),
+            [](auto& a, auto& b) { return std::tie(b.second, a.first) < std::tie(a.second, b.first); });
+  std::string s =
+      fmt::format("{:>10} {:>7} {:>10} {:>10} {:>8}  pass\n", "time", "runs", "nodes", "tried", "fired");
   for (auto& [name, sum] : names)
-    s += fmt::format("{:>10} {:>7} {:>10} {:>10} {:>8}  {}\n", format_seconds(sum.seconds), sum.runs, sum.nodes, sum.attempts, sum.fired, name);
+    s += fmt::format("{:>10} {:>7} {:>10} {:>10} {:>8}  {}\n", format_seconds(sum.seconds), sum.runs,
+                     sum.nodes, sum.attempts, sum.fired, name);
   if (!rules.empty()) s += fmt::format("\n{:>8}  rule\n", "fired");
   for (auto& [rule, count] : rules) s += fmt::format("{:>8}  {}\n", count, rule);
   return s;
@@ -165,7 +173,8 @@ std::string trace_listing(std::span<const TracedPass> passes, std::string_view n
   std::string s;
   for (const TracedPass& p : passes) {
     if (!name.empty() && p.name != name) continue;
-    s += fmt::format("--- {}: {}, {} nodes, {} tried, {} fired\n", p.name, format_seconds(p.seconds), p.nodes, p.attempts, times_fired(p));
+    s += fmt::format("--- {}: {}, {} nodes, {} tried, {} fired\n", p.name, format_seconds(p.seconds), p.nodes,
+                     p.attempts, times_fired(p));
     for (const TracedRule& r : p.fired) s += fmt::format("# {} x {}:{}\n", r.count, r.file, r.line);
     s += p.before;
     s += p.before == p.after ? "=> unchanged\n" : "=>\n" + p.after;

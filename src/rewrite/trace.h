@@ -1,5 +1,6 @@
-// Writes down what every pass did, one JSON object a line, and reads it back: for `pangrad trace show FILE` and for the
-// visualiser. TRACE=file starts it with the first pass. A traced program is slow: each pass prints its graph twice.
+// Writes down what every pass did, one JSON object a line, and reads it back: for `pangrad trace show FILE`
+// and for the visualiser. TRACE=file starts it with the first pass. A traced program is slow: each pass
+// prints its graph twice.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +28,13 @@ struct TracedPass {
   std::string before, after;  // as ir/print.h writes graphs
 };
 
-/// From now on the passes of all threads are appended to the file, until another is started. Throws FileError if it
-/// cannot be written.
+/// From now on the passes of all threads are appended to the file, until another is started. Throws FileError
+/// if it cannot be written.
 void start_trace(const std::string& path);
 void stop_trace();
 
-/// Reads a trace. Throws FileError, with the byte offset, where a line is no traced pass; a last line without its end,
-/// as a killed process leaves it, is left out.
+/// Reads a trace. Throws FileError, with the byte offset, where a line is no traced pass; a last line without
+/// its end, as a killed process leaves it, is left out.
 std::vector<TracedPass> read_trace(const std::string& path);
 
 /// Passes by name with their sums, slowest first; then the rules that fired, most often first.

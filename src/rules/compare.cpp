@@ -68,8 +68,8 @@ void reduce_less(Sum& s) {
   }
 }
 
-// The sum with loop variables of symbolic size at their last value, where their coefficient has that sign: no loop
-// makes it greater (or, for the other sign, less).
+// The sum with loop variables of symbolic size at their last value, where their coefficient has that sign: no
+// loop makes it greater (or, for the other sign, less).
 Sum at_ends(const Sum& s, bool positive) {
   Sum out = s;
   for (const Term& t : s.terms) {
@@ -191,21 +191,6 @@ Ref negated(Ref p) {
     if (!ca && !cb && t == DType::WeakInt) return b < a + 1;
   }
   return logical_not(p);
-}
-
-absl::InlinedVector<Ref, 8> chain_of(Op op, Ref root) {
-  absl::InlinedVector<Ref, 8> out, todo{root};
-  while (!todo.empty()) {
-    Ref n = todo.back();
-    todo.pop_back();
-    if (n.is(op) && out.size() + todo.size() < kMaxTerms) {
-      todo.push_back(n.src(1));
-      todo.push_back(n.src(0));
-    } else {
-      out.push_back(n);
-    }
-  }
-  return out;
 }
 
 Ref clauses_rule(const Match& m) {

@@ -23,7 +23,8 @@ Table& table() {
 
 std::string_view trim(std::string_view s) {
   std::size_t first = s.find_first_not_of(' ');
-  return first == std::string_view::npos ? std::string_view() : s.substr(first, s.find_last_not_of(' ') - first + 1);
+  return first == std::string_view::npos ? std::string_view()
+                                         : s.substr(first, s.find_last_not_of(' ') - first + 1);
 }
 
 RuleSet one(std::string_view name) {

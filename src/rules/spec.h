@@ -1,5 +1,6 @@
-// What each stage of the graph may hold: docs/graph.md as lists of rules. A node that no rule allows is a bug in the pass
-// before, and is named with its surroundings. Passes call check between them; it is off unless SPEC is set.
+// What each stage of the graph may hold: docs/graph.md as lists of rules. A node that no rule allows is a bug
+// in the pass before, and is named with its surroundings. Passes call check between them; it is off unless
+// SPEC is set.
 #pragma once
 
 #include <string_view>
@@ -14,11 +15,12 @@ std::string_view name(Stage stage);
 /// The stage of that name. Throws ValueError on others.
 Stage parse_stage(std::string_view text);
 
-/// The rules of a stage: a node is allowed if one of them gives something. Laws about more than a node and its sources
-/// (loops, order) are not among them. Their context is private to verify.
+/// The rules of a stage: a node is allowed if one of them gives something. Laws about more than a node and
+/// its sources (loops, order) are not among them. Their context is private to verify.
 const RuleSet& spec(Stage stage);
 
-/// Throws InternalError if the graph under root breaks the laws of the stage: "[spec] <where>: ...". Inside a GraphScope.
+/// Throws InternalError if the graph under root breaks the laws of the stage: "[spec] <where>: ...". Inside a
+/// GraphScope.
 void verify(Ref root, Stage stage, std::string_view where);
 
 /// Whether check does anything: SPEC is set, or always_check.

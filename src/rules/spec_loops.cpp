@@ -1,6 +1,7 @@
 #include "rules/spec_loops.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/inlined_vector.h>
@@ -24,7 +25,9 @@ void add(Bits& to, std::size_t bit) {
 void remove(Bits& from, std::size_t bit) {
   if (bit / 64 < from.size()) from[bit / 64] &= ~(std::uint64_t{1} << bit % 64);
 }
-bool has(const Bits& bits, std::size_t bit) { return bit / 64 < bits.size() && bits[bit / 64] >> bit % 64 & 1; }
+bool has(const Bits& bits, std::size_t bit) {
+  return bit / 64 < bits.size() && bits[bit / 64] >> bit % 64 & 1;
+}
 
 class Loops {
  public:
@@ -43,9 +46,11 @@ class Loops {
       }
       if (n.is(Op::End) || n.is(Op::Reduce) || n.is(Op::Stage))
         if (auto broken = close(n, sets)) return broken;
-      for (std::size_t r = 0; r < ranges_.size(); ++r)
-        if (has(sets.open, r) && has(sets.closed, r))
-          return Offence{n, "it uses " + brief(ranges_[r], 1) + ", which is closed beneath it"};
+      for (std::size_t w = 0; w < std::min(sets.open.size(), sets.closed.size()); ++w)
+        if (std::uint64_t both = sets.open[w] & sets.closed[w])
+          return Offence{n, "it uses " +
+                                brief(ranges_[w * 64 + static_cast<std::size_t>(std::countr_zero(both))], 1) +
+                                ", which is closed beneath it"};
       if (n.is(Op::Sink))
         for (std::size_t r = 0; r < ranges_.size(); ++r)
           if (has(sets.open, r)) return Offence{ranges_[r], "the range is never closed"};
@@ -62,7 +67,8 @@ class Loops {
     for (int k = first_range(n); k < n.nsrc(); ++k) {
       Ref range = n.src(k);
       std::size_t r = number_.find(range.node())->second;
-      if (has(sets.closed, r)) return Offence{n, "it closes " + brief(range, 1) + ", which is closed beneath it"};
+      if (has(sets.closed, r))
+        return Offence{n, "it closes " + brief(range, 1) + ", which is closed beneath it"};
       if (!has(sets.open, r)) return Offence{n, "it closes " + brief(range, 1) + " twice"};
       if (n.is(Op::End) && !ended_.emplace(range.node(), n).second)
         return Offence{n, "it closes " + brief(range, 1) + ", which another End closes"};
@@ -85,7 +91,9 @@ bool stands_anywhere(Ref n) { return n.is(Op::Const) || n.is(Op::Shape); }
 
 int first_range(Ref n) {
   if (n.is(Op::Stage)) return 1;
-  if (n.is(Op::Reduce)) return static_cast<int>(std::clamp<std::uint64_t>(n.reduce_axes(), 1, static_cast<std::uint64_t>(n.nsrc())));
+  if (n.is(Op::Reduce))
+    return static_cast<int>(
+        std::clamp<std::uint64_t>(n.reduce_axes(), 1, static_cast<std::uint64_t>(n.nsrc())));
   int k = 0;
   while (k < n.nsrc() && n.src(k).dtype() == DType::Void) ++k;
   return k;
@@ -110,12 +118,14 @@ std::optional<Offence> broken_order(Ref linear) {
         return Offence{n, "its source " + brief(s, 2) + " does not stand before it"};
       }
       if (!blocks[it->second].open)
-        return Offence{n, "its source " + brief(s, 2) + " was made in " + brief(blocks[it->second].opener, 1) + ", which has ended"};
+        return Offence{n, "its source " + brief(s, 2) + " was made in " +
+                              brief(blocks[it->second].opener, 1) + ", which has ended"};
     }
     if (n.is(Op::End) || n.is(Op::EndIf)) {
       Ref opener = n.src(n.nsrc() - 1), inner = blocks[nest.back()].opener;
       if (nest.size() == 1 || !same(opener, inner))
-        return Offence{n, "it ends " + brief(opener, 1) + ", but innermost is " + (nest.size() == 1 ? "no loop" : brief(inner, 1))};
+        return Offence{n, "it ends " + brief(opener, 1) + ", but innermost is " +
+                              (nest.size() == 1 ? "no loop" : brief(inner, 1))};
       blocks[nest.back()].open = false;
       nest.pop_back();
     }
@@ -124,7 +134,8 @@ std::optional<Offence> broken_order(Ref linear) {
       blocks.push_back({n});
     }
     // A Store may be repeated, as a reset of a register is.
-    if (!block_of.emplace(raw, nest.back()).second && !n.is(Op::Store)) return Offence{n, "it stands in the list twice"};
+    if (!block_of.emplace(raw, nest.back()).second && !n.is(Op::Store))
+      return Offence{n, "it stands in the list twice"};
   }
   if (nest.size() > 1) return Offence{blocks[nest.back()].opener, "nothing ends it"};
   return {};

@@ -1,5 +1,5 @@
-// The laws of the specs that concern more than a node and its sources: loops, and the order of a program. Only
-// rules/spec.cpp uses it.
+// The laws of the specs that concern more than a node and its sources: loops, and the order of a program.
+// Only rules/spec.cpp uses it.
 #pragma once
 
 #include <optional>
@@ -14,10 +14,12 @@ struct Offence {
   std::string why;
 };
 
-/// Kernel graphs: every range is closed, by one End or by Reduces that do not nest, and nothing uses it from there on.
+/// Kernel graphs: every range is closed, by one End or by Reduces that do not nest, and nothing uses it from
+/// there on.
 std::optional<Offence> broken_loop(std::span<const Ref> order);
 
-/// Programs: values stand before their users and are used inside the loop that makes them; loops and Ifs nest.
+/// Programs: values stand before their users and are used inside the loop that makes them; loops and Ifs
+/// nest.
 std::optional<Offence> broken_order(Ref linear);
 
 /// Where the ranges begin among the sources of an End, a Reduce of a kernel, or a Stage.

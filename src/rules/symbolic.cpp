@@ -31,20 +31,15 @@ Ref splat_last(const Match& m) {
   return splat(make(n.op(), n.dtype(), 1, scalars, n->arg), n.lanes());
 }
 
-#define EACH_BOUNDED_OP(list)                                                                            \
-  list(Cast) list(Add) list(Sub) list(Mul) list(FloorDiv) list(FloorMod) list(CDiv) list(CMod) list(Max) \
-      list(Min) list(And) list(Or) list(Shl) list(Shr) list(CmpLt) list(CmpEq) list(CmpNe) list(Where)   \
-          list(Neg)
-#define EACH_OTHER_OP(list)                                                                             \
-  list(Xor) list(Trunc) list(MulAcc) list(Bitcast) list(Sqrt) list(Exp) list(Exp2) list(Log) list(Log2) \
-      list(Sin) list(Cos) list(Tanh) list(Erf) list(Div) list(Pow) list(Threefry)
-
-#define FOLD_BOUNDS(op) rule(any(Op::op), fold_bounds, exact),
-#define SPLAT_LAST(op) rule(any(Op::op), splat_last),
-constexpr Rule kBounds[] = {EACH_BOUNDED_OP(FOLD_BOUNDS)};
-constexpr Rule kSplats[] = {EACH_BOUNDED_OP(SPLAT_LAST) EACH_OTHER_OP(SPLAT_LAST)};
-#undef FOLD_BOUNDS
-#undef SPLAT_LAST
+constexpr auto kBounds =
+    each<Op::Cast, Op::Neg, Op::Add, Op::Sub, Op::Mul, Op::FloorDiv, Op::FloorMod, Op::CDiv, Op::CMod,
+         Op::Max, Op::Min, Op::And, Op::Or, Op::Shl, Op::Shr, Op::CmpLt, Op::CmpEq, Op::CmpNe, Op::Where>(
+        fold_bounds, exact);
+constexpr auto kSplats =
+    each<Op::Cast, Op::Bitcast, Op::Neg, Op::Trunc, Op::Sqrt, Op::Exp, Op::Exp2, Op::Log, Op::Log2, Op::Sin,
+         Op::Cos, Op::Tanh, Op::Erf, Op::Add, Op::Sub, Op::Mul, Op::Div, Op::FloorDiv, Op::FloorMod, Op::CDiv,
+         Op::CMod, Op::Max, Op::Min, Op::Pow, Op::And, Op::Or, Op::Xor, Op::Shl, Op::Shr, Op::CmpLt,
+         Op::CmpEq, Op::CmpNe, Op::Threefry, Op::Where, Op::MulAcc>(splat_last);
 
 // --- floats: bit for bit, so no x + 0.0 (it turns -0.0 into 0.0), no x * 0, no reordering
 
@@ -128,20 +123,21 @@ Ref product_rule(const Match& m) {
     }
     return constant(a.src(1)) ? a.src(0) * b + a.src(1) * b : nullptr;
   }
+  if (root.dtype() == DType::WeakInt && (a.is(Op::Add) || b.is(Op::Add))) {
+    // Symbolic sizes are polynomials, multiplied out while that is short.
+    Sum l = Sum::of(a, Sum::Ring), r = Sum::of(b, Sum::Ring);
+    if ((l.terms.size() + 1) * (r.terms.size() + 1) <= 10) return (l * r).build();
+  }
   if ((!a.is(Op::Mul) && !b.is(Op::Mul)) || follows(Op::Mul, a, b)) return nullptr;
   absl::InlinedVector<Ref, 8> factors;
   Ref scale;
   for (Ref f : chain_of(Op::Mul, root)) {
-    if (constant(f)) {
+    if (constant(f))
       scale = scale ? scale * f : f;
-      continue;
-    }
-    std::size_t k = factors.size();
-    factors.push_back(f);
-    for (; k > 0 && goes_left(factors[k], factors[k - 1]); --k) std::swap(factors[k], factors[k - 1]);
+    else
+      factors.push_back(f);
   }
-  Ref product;
-  for (Ref f : factors) product = product ? product * f : f;
+  Ref product = product_of(factors);
   return scale ? product ? product * scale : scale : product;
 }
 
@@ -361,16 +357,11 @@ constexpr Rule kWhere[] = {
 };
 // clang-format on
 
-#define BRANCHES_1(op) rule(node(Op::op, where(p, c0, c1)), into_branches),
-#define BRANCHES_2(op)                                            \
-  rule(node(Op::op, where(p, c0, c1), c2), into_branches, exact), \
-      rule(node(Op::op, c2, where(p, c0, c1)), into_branches, exact),
-constexpr Rule kBranches[] = {BRANCHES_1(Cast) BRANCHES_1(Neg) BRANCHES_2(Add) BRANCHES_2(Mul)
-                                  BRANCHES_2(FloorDiv) BRANCHES_2(FloorMod) BRANCHES_2(Max) BRANCHES_2(Min)
-                                      BRANCHES_2(CmpLt) BRANCHES_2(CmpEq) BRANCHES_2(CmpNe) BRANCHES_2(And)
-                                          BRANCHES_2(Or)};
-#undef BRANCHES_1
-#undef BRANCHES_2
+template <Op... ops>
+constexpr Rule kBranches[] = {rule(node(ops, where(p, c0, c1), c2), into_branches, exact)...,
+                              rule(node(ops, c2, where(p, c0, c1)), into_branches, exact)...,
+                              rule(node(Op::Cast, where(p, c0, c1)), into_branches),
+                              rule(neg(where(p, c0, c1)), into_branches)};
 
 // --- casts
 
@@ -426,7 +417,9 @@ constexpr Rule kCasts[] = {
 }  // namespace
 
 const RuleSet& algebra() {
-  static const RuleSet rules = RuleSet(kBounds) + RuleSet(kFloats) + RuleSet(kWhere) + RuleSet(kBranches) +
+  static const RuleSet rules = RuleSet(kBounds) + RuleSet(kFloats) + RuleSet(kWhere) +
+                               RuleSet(kBranches<Op::Add, Op::Mul, Op::FloorDiv, Op::FloorMod, Op::Max,
+                                                 Op::Min, Op::CmpLt, Op::CmpEq, Op::CmpNe, Op::And, Op::Or>) +
                                RuleSet(kCasts) + RuleSet(kBools) + RuleSet(kInts) + RuleSet(kSplats);
   return rules;
 }

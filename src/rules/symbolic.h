@@ -9,12 +9,18 @@
 
 namespace pg::rules {
 
-/// Everything below: the simplifier as the compiler uses it. On a tensor graph run it with `shaped`.
+/// The algebra and the divisions below: the simplifier as the compiler uses it on kernels and sizes. Not for
+/// tensor graphs, where an operand may give a result its shape.
 const RuleSet& symbolic();
 
 /// Identities of floats, integers and bools, where, casts, sums, products, comparisons, bool algebra.
 const RuleSet& algebra();
 /// Floor division and modulo, and sums that recombine them.
 const RuleSet& divmod();
+
+/// Chains of movements in tensor graphs: what merges, cancels or moves nothing; operands that broadcast
+/// anyway. A node that is no movement never becomes one, so that the views of writes still end at what is
+/// written.
+const RuleSet& movement();
 
 }  // namespace pg::rules

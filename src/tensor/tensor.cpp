@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "tensor/ops.h"
+#include "tensor/watch.h"
 
 namespace pg {
 
@@ -86,6 +87,7 @@ Ref constant_of(Ref node) {
 
 // The elements in their own dtype.
 std::vector<std::uint8_t> bytes_of(const Tensor& x, std::size_t n, const char* op) {
+  if (CellWatch* watch = cell_watch()) watch->value_read(op);
   UOp buffer;
   {
     GraphScope scope;
@@ -101,13 +103,12 @@ std::vector<std::uint8_t> bytes_of(const Tensor& x, std::size_t n, const char* o
   std::vector<std::uint8_t> out(n * itemsize(x.dtype()));
   if (out.empty()) return out;
   x.realize();
+  UOp node;
   {
-    // The value is in storage now: as the node itself, or remembered beside it.
     GraphScope scope;
-    Ref node = x.impl()->whole ? x.impl()->cell->node.ref() : detail::read(x, op).node;
-    buffer = node.is(Op::Buffer) ? node : node->cold ? node->cold->materialized.ref() : Ref();
-    if (!buffer) throw InternalError("[" + std::string(op) + "] a realized tensor has no storage");
+    node = x.impl()->whole ? x.impl()->cell->node.ref() : detail::read(x, op).node;
   }
+  buffer = engine::realize({&node, 1})[0];
   engine::read(buffer, out.data(), out.size());
   return out;
 }

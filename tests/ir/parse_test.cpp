@@ -1,5 +1,5 @@
-// Text to graph: what is printed reads back as the same node, what people write means what it says, and what is wrong is
-// refused with its place.
+// Text to graph: what is printed reads back as the same node, what people write means what it says, and what
+// is wrong is refused with its place.
 #include "ir/parse.h"
 
 #include <array>
@@ -17,7 +17,9 @@
 namespace pg {
 namespace {
 
-Ref shape_of_sizes(std::initializer_list<std::int64_t> sizes) { return shape_node(Dims(sizes.begin(), sizes.size())); }
+Ref shape_of_sizes(std::initializer_list<std::int64_t> sizes) {
+  return shape_node(Dims(sizes.begin(), sizes.size()));
+}
 
 constexpr ParseOptions kCanonical{.canonical = true};
 
@@ -66,9 +68,14 @@ std::string error_of(std::string_view text) {
 class Random {
  public:
   explicit Random(unsigned seed) : engine_(seed) {}
-  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(n)); }
+  std::int64_t below(std::int64_t n) {
+    return static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(n));
+  }
   std::uint64_t bits() { return engine_(); }
-  template <class T> T pick(std::initializer_list<T> of) { return of.begin()[below(static_cast<std::int64_t>(of.size()))]; }
+  template <class T>
+  T pick(std::initializer_list<T> of) {
+    return of.begin()[below(static_cast<std::int64_t>(of.size()))];
+  }
 
  private:
   std::mt19937_64 engine_;
@@ -81,7 +88,8 @@ Ref random_node(Random& random, Op op, const std::vector<Ref>& pool, Ref shape) 
   bool first_is_shape = op == Op::Buffer || op == Op::Param || op == Op::Arange;
   if (first_is_shape && nsrc == 0) nsrc = 1;
   std::vector<Ref> srcs;
-  for (int k = 0; k < nsrc; ++k) srcs.push_back(pool[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(pool.size())))]);
+  for (int k = 0; k < nsrc; ++k)
+    srcs.push_back(pool[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(pool.size())))]);
   if (first_is_shape) srcs[0] = shape;
   if (op == Op::Reshape || op == Op::Expand || op == Op::Pad || op == Op::Shrink)
     for (std::size_t k = 1; k < srcs.size(); ++k) srcs[k] = shape;
@@ -94,19 +102,38 @@ Ref random_node(Random& random, Op op, const std::vector<Ref>& pool, Ref shape) 
   Arg arg;
   auto raw = static_cast<std::int64_t>(random.bits());
   switch (row.arg) {
-    case ArgKind::None: arg.i = random.below(8) ? 0 : raw; break;
-    case ArgKind::Int: arg.i = random.below(2) ? random.below(8) : raw; break;
-    case ArgKind::Value: arg.i = random.pick({raw, random.below(9), static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(static_cast<double>(raw) / 7))}); break;
-    case ArgKind::Range: arg.i = random.below(2) ? random.below(9) << 8 | random.below(11) : raw; break;
-    case ArgKind::Reduce: arg = random.below(2) ? reduce_arg(random.pick({Op::Add, Op::Max}), static_cast<std::uint64_t>(random.below(9))) : Arg{.i = raw}; break;
+    case ArgKind::None:
+      arg.i = random.below(8) ? 0 : raw;
+      break;
+    case ArgKind::Int:
+      arg.i = random.below(2) ? random.below(8) : raw;
+      break;
+    case ArgKind::Value:
+      arg.i = random.pick(
+          {raw, random.below(9),
+           static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(static_cast<double>(raw) / 7))});
+      break;
+    case ArgKind::Range:
+      arg.i = random.below(2) ? random.below(9) << 8 | random.below(11) : raw;
+      break;
+    case ArgKind::Reduce:
+      arg = random.below(2)
+                ? reduce_arg(random.pick({Op::Add, Op::Max}), static_cast<std::uint64_t>(random.below(9)))
+                : Arg{.i = raw};
+      break;
     case ArgKind::Ints: {
       std::vector<std::int64_t> values;
-      for (int i = 0; i < random.below(4); ++i) values.push_back(random.below(2) ? random.below(9) : static_cast<std::int64_t>(random.bits()));
+      for (int i = 0; i < random.below(4); ++i)
+        values.push_back(random.below(2) ? random.below(9) : static_cast<std::int64_t>(random.bits()));
       arg.p = op == Op::Shape && !srcs.empty() && random.below(4) ? nullptr : ints_payload(values);
       break;
     }
-    case ArgKind::Str: arg.p = str_payload(random.pick({"n", "CPU:0", "a \"b\"\n\\\x01", "", "inf", "v3"})); break;
-    case ArgKind::Object: arg.p = random.below(2) ? note(random.pick({"", "a: [1, 2], s: \"}]\"", "two\nlines"})) : nullptr; break;
+    case ArgKind::Str:
+      arg.p = str_payload(random.pick({"n", "CPU:0", "a \"b\"\n\\\x01", "", "inf", "v3"}));
+      break;
+    case ArgKind::Object:
+      arg.p = random.below(2) ? note(random.pick({"", "a: [1, 2], s: \"}]\"", "two\nlines"})) : nullptr;
+      break;
   }
   return intern(op, type, lanes, srcs, arg);
 }
@@ -136,21 +163,24 @@ TEST(Parse, EveryOpAppearsInTheRandomGraphs) {
   register_object("note", note);
   Ref shape = shape_of_sizes({4, 2});
   for (int op = 0; op < kOpCount; ++op)
-    for (int k = 0; k < 20; ++k) expect_round_trip(random_node(random, static_cast<Op>(op), {idx(3), int_const(i32, 1), shape}, shape));
+    for (int k = 0; k < 20; ++k)
+      expect_round_trip(random_node(random, static_cast<Op>(op), {idx(3), int_const(i32, 1), shape}, shape));
 }
 
 TEST(Parse, ConstantsOfEveryTypeKeepTheirBits) {
   GraphScope scope;
   const double inf = std::numeric_limits<double>::infinity();
   for (DType t : {f16, bf16, f32, f64, DType::WeakFloat})
-    for (double v : {0.0, -0.0, 0.1, -1.5, 1e-40, 5e-324, 65504.0, 3.4e38, 1.7976931348623157e308, inf, -inf, std::nan("")}) {
+    for (double v : {0.0, -0.0, 0.1, -1.5, 1e-40, 5e-324, 65504.0, 3.4e38, 1.7976931348623157e308, inf, -inf,
+                     std::nan("")}) {
       Ref c = float_const(t, v);
       expect_round_trip(c);
       expect_round_trip(splat(c, 4));
     }
   Random random(3);
   for (int k = 0; k < 2000; ++k) {
-    expect_round_trip(float_const(f32, static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(random.bits())))));
+    expect_round_trip(float_const(
+        f32, static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(random.bits())))));
     expect_round_trip(float_const(f64, std::bit_cast<double>(random.bits())));
     for (DType t : {boolean, DType::WeakInt, i8, u8, i16, u16, i32, u32, i64, u64})
       expect_round_trip(int_const(t, static_cast<std::int64_t>(random.bits())));
@@ -192,7 +222,8 @@ TEST(Parse, PeopleMayWriteItLoosely) {
       "         8,))  \r\n"
       "axes = (8, 4); Permute[1, 0](p)\n\n",
       kCanonical);
-  EXPECT_TRUE(same(n, permute(param(0, f32, shape_of_sizes({4, 8})), Dims(std::array<std::int64_t, 2>{1, 0}))));
+  EXPECT_TRUE(
+      same(n, permute(param(0, f32, shape_of_sizes({4, 8})), Dims(std::array<std::int64_t, 2>{1, 0}))));
 }
 
 TEST(Parse, NamesGoInAndOut) {
@@ -230,7 +261,8 @@ TEST(Parse, StorageCannotBeRead) {
   Ref buffer = make(Op::Buffer, f32, {shape_of_sizes({4})}, Arg{.p = object_payload(new Storage)});
   EXPECT_EQ(print(buffer), "Buffer.f32[#buffer3]((4,))\n");
   EXPECT_EQ(error_of(print(buffer)),
-            "[parse] 1:12: an argument like #buffer3 cannot be read from text: it stands for something of this process, or no "
+            "[parse] 1:12: an argument like #buffer3 cannot be read from text: it stands for something of "
+            "this process, or no "
             "reader is registered for it");
 }
 
@@ -243,27 +275,71 @@ TEST(Parse, AReadersErrorGetsAPlace) {
 TEST(Parse, DamagedTextIsRefusedOrRead) {
   register_object("note", note);
   const char* seeds[] = {
-      ("p0 = Param.f32[0]((32,))\nr0 = Range[0, global](8)\nr1 = Range[1, reduce](4)\n"
-      "v0 = Reduce[Add](Load(Index(p0, r0*4 + r1)), r1)\nSink[note{a: [1]}](End(Store(Index(p0, r0), v0 + 1.0), r0))\n"),
+      R"(p0 = Param.f32[0]((32,))
+r0 = Range[0, global](8)
+r1 = Range[1, reduce](4)
+v0 = Reduce[Add](Load(Index(p0, r0*4 + r1)), r1)
+Sink[note{a: [1]}](End(Store(Index(p0, r0), v0 + 1.0), r0)))",
       "n = Var[\"n\"](1, 10)\nx = Param.f64[0]((n, 8))\nPad(Permute[1, 0](x), (8, n + 2), (0, 1))\n",
       "a = Iota.i32x8\nWhere(a < 3 & !(a == 4), Cast.f32x8(a)*-inf, 2.5e-3) / 3\n",
       "(1:u64 << 3) % 7 ^ Shr(-9223372036854775808, 2) / -1\nConst.f32[0x7fc00001]\n",
-      "q = Param.i32[4294967296]((9223372036854775807, 9223372036854775807), Device[\"CPU\"])\nArange.i32((9223372036854775807,))\n",
+      R"(q = Param.i32[4294967296]((9223372036854775807, 9223372036854775807), Device["CPU"])
+Arange.i32((9223372036854775807,)))",
   };
-  const char* pieces[] = {"(", ")", "[", "]", ",", "=", "\n", "-", "!", "0", "9223372036854775807", "-9223372036854775808", "1e308", "nan",
-                          "true", ":i32x8", ":u64", ".f16", "Range[1, loop]", "Shape", "Sqrt", "Splat.f32x4", "CDiv", "#", "\"", "r0", "{", "()"};
-  int read = 0;
-  for (unsigned seed = 0; seed < 20000; ++seed) {
+  const char* pieces[] = {"(",
+                          ")",
+                          "[",
+                          "]",
+                          ",",
+                          "=",
+                          "\n",
+                          "-",
+                          "!",
+                          "0",
+                          "9223372036854775807",
+                          "-9223372036854775808",
+                          "1e308",
+                          "nan",
+                          "true",
+                          ":i32x8",
+                          ":u64",
+                          ".f16",
+                          "Range[1, loop]",
+                          "Shape",
+                          "Sqrt",
+                          "Splat.f32x4",
+                          "CDiv",
+                          "#",
+                          "\"",
+                          "r0",
+                          "{",
+                          "()"};
+  int read = 0, refused = 0;
+  for (unsigned seed = 0; seed < 8000; ++seed) {
     Random random(seed);
     std::string text = seeds[seed % std::size(seeds)];
     for (std::int64_t k = 0, n = 1 + random.below(4); k < n; ++k) {
       auto at = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(text.size())));
       switch (random.below(5)) {
-        case 0: text[at] = static_cast<char>(random.below(256)); break;
-        case 1: text.erase(at, static_cast<std::size_t>(random.below(12))); break;
-        case 2: text.insert(at, pieces[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(std::size(pieces))))]); break;
-        case 3: text.insert(at, text.substr(static_cast<std::size_t>(random.below(static_cast<std::int64_t>(text.size()))), 10)); break;
-        default: text[at] = static_cast<char>('0' + random.below(10)); break;
+        case 0:
+          text[at] = static_cast<char>(random.below(256));
+          break;
+        case 1:
+          text.erase(at, static_cast<std::size_t>(random.below(12)));
+          break;
+        case 2:
+          text.insert(
+              at,
+              pieces[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(std::size(pieces))))]);
+          break;
+        case 3:
+          text.insert(
+              at, text.substr(static_cast<std::size_t>(random.below(static_cast<std::int64_t>(text.size()))),
+                              10));
+          break;
+        default:
+          text[at] = static_cast<char>('0' + random.below(10));
+          break;
       }
       if (text.empty()) text = "1";
     }
@@ -275,16 +351,18 @@ TEST(Parse, DamagedTextIsRefusedOrRead) {
         expect_round_trip(n);
         if (HasFatalFailure()) FAIL() << "seed " << seed;
       } catch (const ValueError&) {
+        ++refused;
       }
     }
   }
-  EXPECT_GT(read, 1000);
+  EXPECT_GT(read, 500);
+  EXPECT_GT(refused, 500);
 }
 
-TEST(Parse, AGraphAMillionDeepRoundTrips) {
+TEST(Parse, AVeryDeepGraphRoundTrips) {
   GraphScope scope;
   Ref a = range(0, RangeKind::Loop, idx(8)), deep = a;
-  for (int k = 0; k < 300'000; ++k) deep = (deep ^ a) + idx(k);
+  for (int k = 0; k < 100'000; ++k) deep = (deep ^ a) + idx(k);
   std::string text = print(deep);
   auto start = std::chrono::steady_clock::now();
   Ref back = parse(text);

@@ -5,9 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "ir/build.h"
 #include "ir/parse.h"
@@ -25,7 +24,11 @@ constexpr int kDoubleLine = __LINE__ - 1;
 // A file of this test's own, gone at its end.
 class TempFile {
  public:
-  TempFile() : path_((std::filesystem::temp_directory_path() / ("pangrad_trace_" + std::to_string(::getpid()))).string()) { std::remove(path_.c_str()); }
+  TempFile()
+      : path_((std::filesystem::temp_directory_path() / ("pangrad_trace_" + std::to_string(::getpid())))
+                  .string()) {
+    std::remove(path_.c_str());
+  }
   ~TempFile() {
     stop_trace();
     std::remove(path_.c_str());
@@ -73,9 +76,19 @@ TEST(Trace, APassCanBeReadBack) {
 
 TEST(Trace, TheSummaryAddsUpByName) {
   std::vector<TracedPass> passes{
-      {.name = "fast", .seconds = 1e-3, .nodes = 3, .attempts = 5, .fired = {{"src/a.cpp", 7, 2}}, .before = "1\n", .after = "2\n"},
+      {.name = "fast",
+       .seconds = 1e-3,
+       .nodes = 3,
+       .attempts = 5,
+       .fired = {{"src/a.cpp", 7, 2}},
+       .before = "1\n",
+       .after = "2\n"},
       {.name = "slow", .seconds = 2.5, .nodes = 10, .attempts = 50, .before = "n\n", .after = "n\n"},
-      {.name = "fast", .seconds = 2e-3, .nodes = 4, .attempts = 6, .fired = {{"src/a.cpp", 7, 1}, {"src/b.cpp", 1, 9}}}};
+      {.name = "fast",
+       .seconds = 2e-3,
+       .nodes = 4,
+       .attempts = 6,
+       .fired = {{"src/a.cpp", 7, 1}, {"src/b.cpp", 1, 9}}}};
   EXPECT_EQ(trace_summary(passes),
             "      time    runs      nodes      tried    fired  pass\n"
             "    2.50 s       1         10         50        0  slow\n"
@@ -92,18 +105,23 @@ TEST(Trace, TheSummaryAddsUpByName) {
 
 TEST(Trace, ADamagedFileIsRefusedAndAnUnfinishedLineLeftOut) {
   TempFile file;
-  const std::string good = R"({"pass":"p","seconds":0.1,"nodes":1,"attempts":2,"fired":[{"rule":"a.cpp:3","count":4}],"before":"1\n"})";
+  const std::string good =
+      R"({"pass":"p","seconds":0.1,"nodes":1,"attempts":2,"fired":[{"rule":"a.cpp:3","count":4}],"before":"1\n"})";
   auto write = [&](const std::string& text) { std::ofstream(file.path()) << text; };
   write(good + "\n" + good.substr(0, 40));
   EXPECT_EQ(read_trace(file.path()).size(), 1u);
-  for (std::string_view bad : {"{}", "[1]", "nonsense", R"({"pass":1})", R"({"pass":"p","seconds":0,"nodes":1,"attempts":2,"fired":[{"rule":"x","count":1}],"before":""})",
-                               R"({"pass":"p","seconds":0,"nodes":1,"attempts":2,"fired":[{"rule":"x:99999999999999999999","count":1}],"before":""})"}) {
+  for (
+      std::string_view bad :
+      {"{}", "[1]", "nonsense", R"({"pass":1})",
+       R"({"pass":"p","seconds":0,"nodes":1,"attempts":2,"fired":[{"rule":"x","count":1}],"before":""})",
+       R"({"pass":"p","seconds":0,"nodes":1,"attempts":2,"fired":[{"rule":"x:99999999999999999999","count":1}],"before":""})"}) {
     write(good + "\n" + std::string(bad) + "\n");
     try {
       read_trace(file.path());
       ADD_FAILURE() << bad;
     } catch (const FileError& e) {
-      EXPECT_NE(std::string(e.what()).find("at byte " + std::to_string(good.size() + 1)), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("at byte " + std::to_string(good.size() + 1)), std::string::npos)
+          << e.what();
     }
   }
   EXPECT_THROW(read_trace(file.path() + ".none"), FileError);

@@ -1,5 +1,5 @@
-// The specs: what each stage allows, what it refuses, and that the refusal names the culprit. Cases are written as text;
-// more of them stand in tests/text/spec.txt.
+// The specs: what each stage allows, what it refuses, and that the refusal names the culprit. Cases are
+// written as text; more of them stand in tests/text/spec.txt.
 #include "rules/spec.h"
 
 #include <gtest/gtest.h>
@@ -58,21 +58,28 @@ TEST(Spec, WhatIsRightPasses) {
     x = Param.f32[0]((4, 8), d)
     y = Reduce[Max, 1](Permute[1, 0](x) * 2.0)
     w = After(x, Store(Shrink(x, (2, 8), (1, 0)), Expand(1.0:f32, (2, 8))))
-    Sink(Cat[1](y, y), w, Arange.i32((4,))))", Stage::Call), "");
+    Sink(Cat[1](y, y), w, Arange.i32((4,))))",
+                    Stage::Call),
+            "");
   EXPECT_EQ(refusal(R"(
     n = Var["n"](1, 10)
     a = Expand(1.0:f32, (n, 8))
     b = Pad(a, (n + 2, 8), (1, 0))
-    b + Cast.f32(Bind(n, 4)))", Stage::Tensor), "");
+    b + Cast.f32(Bind(n, 4)))",
+                    Stage::Tensor),
+            "");
 }
 
 TEST(Spec, ARefusalNamesTheNodeWithWhatItStandsOnAndWhoUsesIt) {
-  EXPECT_EQ(refusal("r0 = Range[0, loop](8)\np0 = Param.f32[0]((8,))\nSink(End(Store(Index(p0, r0), 1:i32), r0))", Stage::Kernel),
-            "[spec] test: a kernel graph may not hold this Store: it is Store(Index, value) of the type of the buffer\n"
-            "p0 = Param.f32[0]((8,))\n"
-            "r0 = Range[0, loop](8)\n"
-            "Store(Index(p0, r0), 1:i32)\n"
-            "used by End(Store(Index(.., ..), 1:i32), Range[0, loop](8))");
+  EXPECT_EQ(
+      refusal("r0 = Range[0, loop](8)\np0 = Param.f32[0]((8,))\nSink(End(Store(Index(p0, r0), 1:i32), r0))",
+              Stage::Kernel),
+      "[spec] test: a kernel graph may not hold this Store: it is Store(Index, value) of the type of the "
+      "buffer\n"
+      "p0 = Param.f32[0]((8,))\n"
+      "r0 = Range[0, loop](8)\n"
+      "Store(Index(p0, r0), 1:i32)\n"
+      "used by End(Store(Index(.., ..), 1:i32), Range[0, loop](8))");
 }
 
 // Every elementwise op, with operands of its own kind and of another.
@@ -93,7 +100,10 @@ TEST(Spec, ElementwiseOpsTakeTheirDtypes) {
         srcs[1] = int_const(i16, 1);
         EXPECT_NE(refusal(intern(op, result, 1, srcs), Stage::Tensor), "") << info(op).name;
       }
-      EXPECT_NE(refusal(intern(op, DType::WeakFloat, 1, std::vector<Ref>(srcs.size(), float_const(DType::WeakFloat, 1))), Stage::Tensor), "");
+      EXPECT_NE(refusal(intern(op, DType::WeakFloat, 1,
+                               std::vector<Ref>(srcs.size(), float_const(DType::WeakFloat, 1))),
+                        Stage::Tensor),
+                "");
     }
     EXPECT_GE(takers, 1) << info(op).name;
   }
@@ -114,9 +124,14 @@ TEST(Spec, AScheduleChecksItsKernelsAndTheirArguments) {
   kernel.replace(kernel.find("Sink("), 5, "k = Sink(");
   std::string arguments = "\nb = Param.f32[3]((8,)); a = Param.f32[2]((32,)); s = ScalarParam[0](1, 4)\n";
   EXPECT_EQ(refusal(kernel + arguments + "Linear(Call(k, b, a))", Stage::Schedule), "");
-  EXPECT_EQ(refusal(kernel + arguments + "Linear(Call(k, b, a), Call(Copy[\"GPU\"](a), b, a))", Stage::Schedule), "");
-  auto expect_in = [](std::string_view part, const std::string& whole) { EXPECT_NE(whole.find(part), std::string::npos) << whole; };
-  expect_in("no argument for Param.f32[1]", refusal(kernel + arguments + "Linear(Call(k, b))", Stage::Schedule));
+  EXPECT_EQ(
+      refusal(kernel + arguments + "Linear(Call(k, b, a), Call(Copy[\"GPU\"](a), b, a))", Stage::Schedule),
+      "");
+  auto expect_in = [](std::string_view part, const std::string& whole) {
+    EXPECT_NE(whole.find(part), std::string::npos) << whole;
+  };
+  expect_in("no argument for Param.f32[1]",
+            refusal(kernel + arguments + "Linear(Call(k, b))", Stage::Schedule));
   expect_in("is given for", refusal(kernel + arguments + "Linear(Call(k, a, b))", Stage::Schedule));
   kernel.replace(kernel.find("v0 + 1.0"), 8, "1:i32");
   expect_in("this Store", refusal(kernel + arguments + "Linear(Call(k, b, a))", Stage::Schedule));
@@ -137,7 +152,8 @@ TEST(Spec, CheckObeysTheFlag) {
 }
 
 TEST(Spec, StagesHaveNames) {
-  for (Stage s : {Stage::Tensor, Stage::Call, Stage::Schedule, Stage::Kernel, Stage::Program}) EXPECT_EQ(parse_stage(name(s)), s);
+  for (Stage s : {Stage::Tensor, Stage::Call, Stage::Schedule, Stage::Kernel, Stage::Program})
+    EXPECT_EQ(parse_stage(name(s)), s);
   EXPECT_THROW(parse_stage("stage"), ValueError);
 }
 

@@ -14,7 +14,9 @@ namespace {
 
 std::string trim(std::string_view s) {
   std::size_t first = s.find_first_not_of(" \t\r");
-  return first == std::string_view::npos ? "" : std::string(s.substr(first, s.find_last_not_of(" \t\r") - first + 1));
+  return first == std::string_view::npos
+             ? ""
+             : std::string(s.substr(first, s.find_last_not_of(" \t\r") - first + 1));
 }
 bool is_blank(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
@@ -29,7 +31,9 @@ bool is_blank(const std::string& text) {
 // A claim's line: true if `line` is one.
 bool read_claim(const std::string& line, Case& c) {
   auto rest = [&](std::string_view sign) { return trim(std::string_view(line).substr(sign.size())); };
-  auto begins = [&](std::string_view sign) { return line.starts_with(sign) && (line.size() == sign.size() || line[sign.size()] == ' '); };
+  auto begins = [&](std::string_view sign) {
+    return line.starts_with(sign) && (line.size() == sign.size() || line[sign.size()] == ' ');
+  };
   if (begins("=>")) {
     c.pass = rest("=>");
     constexpr std::string_view kUnchanged = " unchanged";
@@ -60,9 +64,12 @@ bool read_claim(const std::string& line, Case& c) {
 void finish(Case& c) {
   if (!c.broken.empty()) return;
   bool two = c.claim == Case::Becomes || c.claim == Case::Same || c.claim == Case::Different;
-  if (!c.claim_line) c.broken = "there is no line that begins with =>, ==, =/= or =!";
-  else if (is_blank(c.first.text)) c.broken = "there is no graph";
-  else if (two == is_blank(c.second.text)) c.broken = two ? "there is no second graph" : "there is a second graph";
+  if (!c.claim_line)
+    c.broken = "there is no line that begins with =>, ==, =/= or =!";
+  else if (is_blank(c.first.text))
+    c.broken = "there is no graph";
+  else if (two == is_blank(c.second.text))
+    c.broken = two ? "there is no second graph" : "there is a second graph";
 }
 
 std::string two_graphs(std::string_view label_a, Ref a, std::string_view label_b, Ref b) {
@@ -96,7 +103,8 @@ std::vector<Case> read_cases(const std::string& path) {
     ++number;
     if (line.starts_with("---")) {
       if (!cases.empty()) finish(cases.back());
-      cases.push_back({.file = path, .title = trim(std::string_view(line).substr(3)), .line = number, .shared = shared});
+      cases.push_back(
+          {.file = path, .title = trim(std::string_view(line).substr(3)), .line = number, .shared = shared});
       if (cases.back().title.empty()) cases.back().broken = "it has no title";
       block = &cases.back().first;
       block->line = number + 1;
@@ -110,8 +118,10 @@ std::vector<Case> read_cases(const std::string& path) {
       block->text += line + '\n';
     }
   }
-  if (!cases.empty()) finish(cases.back());
-  else cases.push_back({.file = path, .title = "file", .line = 1, .broken = "the file holds no cases"});
+  if (!cases.empty())
+    finish(cases.back());
+  else
+    cases.push_back({.file = path, .title = "file", .line = 1, .broken = "the file holds no cases"});
   return cases;
 }
 
@@ -119,7 +129,9 @@ std::string run(const Case& c) {
   if (!c.broken.empty()) return c.broken;
   GraphScope scope;
   std::map<std::string, Ref, std::less<>> names;
-  auto options = [&](const Block& block, bool canonical = true) { return ParseOptions{.canonical = canonical, .names = &names, .first_line = block.line}; };
+  auto options = [&](const Block& block, bool canonical = true) {
+    return ParseOptions{.canonical = canonical, .names = &names, .first_line = block.line};
+  };
   if (!is_blank(c.shared.text)) parse(c.shared.text, options(c.shared));
   if (c.claim == Case::Refused) return refused(c, options(c.first, false));
 
@@ -135,15 +147,18 @@ std::string run(const Case& c) {
   if (std::string wrong = difference(first, result); !wrong.empty())
     return two_graphs("the rules change the value of", first, "into", result) + wrong;
   switch (c.claim) {
-    case Case::Unchanged: return same(result, first) ? "" : two_graphs("it becomes", result, "from", first);
+    case Case::Unchanged:
+      return same(result, first) ? "" : two_graphs("it becomes", result, "from", first);
     case Case::Becomes: {
-      if (std::string wrong = difference(first, second); !wrong.empty()) return "the claim is false: " + wrong;
+      if (std::string wrong = difference(first, second); !wrong.empty())
+        return "the claim is false: " + wrong;
       return same(result, second) ? "" : two_graphs("it becomes", result, "not", second);
     }
     default: {
       Ref other = pass(second);
       if (c.claim == Case::Different) return same(result, other) ? "both become\n" + print(result) : "";
-      if (std::string wrong = difference(first, second); !wrong.empty()) return "the claim is false: " + wrong;
+      if (std::string wrong = difference(first, second); !wrong.empty())
+        return "the claim is false: " + wrong;
       return same(result, other) ? "" : two_graphs("they become", result, "and", other);
     }
   }

@@ -13,10 +13,10 @@ struct Block {
 struct Case {
   enum Claim { Becomes, Unchanged, Same, Different, Refused } claim = Becomes;
   std::string file, title;
-  int line = 0;        // of the title
+  int line = 0;  // of the title
   int claim_line = 0;
-  std::string pass;    // rule sets; for Refused the stage
-  std::string message; // Refused
+  std::string pass;     // rule sets; for Refused the stage
+  std::string message;  // Refused
   Block shared, first, second;
   std::string broken;  // what is wrong with the case itself
 };

@@ -14,9 +14,12 @@ namespace pg::text_test {
 namespace {
 
 bool is_input(Ref n) {
-  return n.is(Op::Range) || n.is(Op::Var) || n.is(Op::ScalarParam) || n.is(Op::Special) || (n.is(Op::Param) && rank(n.src(0)) == 0);
+  return n.is(Op::Range) || n.is(Op::Var) || n.is(Op::ScalarParam) || n.is(Op::Special) ||
+         (n.is(Op::Param) && rank(n.src(0)) == 0);
 }
-bool is_transparent(Ref n) { return n.is_const() || n.is(Op::Shape) || is_input(n) || (n.has(kElementwise) && is_exact(n.op())); }
+bool is_transparent(Ref n) {
+  return n.is_const() || n.is(Op::Shape) || is_input(n) || (n.has(kElementwise) && is_exact(n.op()));
+}
 
 class Inputs {
  public:
@@ -28,10 +31,19 @@ class Inputs {
     std::uint64_t span = static_cast<std::uint64_t>(hi) - static_cast<std::uint64_t>(lo);
     std::uint64_t offset = 0;
     switch (engine_() % 4) {
-      case 0: offset = engine_() % 9; break;
-      case 1: offset = span - engine_() % 9; break;
-      case 2: offset = static_cast<std::uint64_t>(static_cast<std::int64_t>(engine_() % 19) - 9) - static_cast<std::uint64_t>(lo); break;
-      default: offset = engine_(); break;
+      case 0:
+        offset = engine_() % 9;
+        break;
+      case 1:
+        offset = span - engine_() % 9;
+        break;
+      case 2:
+        offset = static_cast<std::uint64_t>(static_cast<std::int64_t>(engine_() % 19) - 9) -
+                 static_cast<std::uint64_t>(lo);
+        break;
+      default:
+        offset = engine_();
+        break;
     }
     if (offset > span) offset = span == UINT64_MAX ? offset : offset % (span + 1);
     return int_scalar(wrap(t, static_cast<std::int64_t>(static_cast<std::uint64_t>(lo) + offset)));
@@ -40,9 +52,11 @@ class Inputs {
  private:
   double a_float() {
     constexpr double kInf = std::numeric_limits<double>::infinity();
-    constexpr double kSpecial[] = {0.0, -0.0, 1, -1, 0.5, 2, 3, -7, kInf, -kInf, NAN, 1e-45, -1e-45, 3.4e38, -3.4e38, 16777217, 1e-30, 1e30};
+    constexpr double kSpecial[] = {0.0,   -0.0, 1,     -1,     0.5,    2,       3,        -7,    kInf,
+                                   -kInf, NAN,  1e-45, -1e-45, 3.4e38, -3.4e38, 16777217, 1e-30, 1e30};
     if (engine_() % 2) return kSpecial[engine_() % std::size(kSpecial)];
-    return std::ldexp(static_cast<double>(static_cast<std::int64_t>(engine_() >> 11)) - 0x1p52, static_cast<int>(engine_() % 120) - 110);
+    return std::ldexp(static_cast<double>(static_cast<std::int64_t>(engine_() >> 11)) - 0x1p52,
+                      static_cast<int>(engine_() % 120) - 110);
   }
   std::mt19937_64 engine_;
 };
@@ -63,7 +77,11 @@ std::optional<Values> evaluate(std::span<const Ref> roots, Inputs& inputs) {
     } else if (is_input(n)) {
       bool whole = n.is(Op::Param);
       DType t = n.dtype();
-      std::int64_t lo = whole ? (is_float(t) ? 0 : int_min(t)) : n.lo(), hi = whole ? (is_float(t) ? 0 : t == u64 ? -1 : int_max(t)) : n.hi();
+      std::int64_t lo = whole ? (is_float(t) ? 0 : int_min(t)) : n.lo(), hi = whole
+                                                                                  ? (is_float(t) ? 0
+                                                                                     : t == u64  ? -1
+                                                                                                 : int_max(t))
+                                                                                  : n.hi();
       v = inputs.any(t, lo, hi);
     } else if (n.has(kElementwise)) {
       Scalar srcs[3];

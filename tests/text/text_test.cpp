@@ -4,9 +4,8 @@
 #include <fstream>
 #include <ostream>
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "text/cases.h"
 #include <pangrad/error.h>
@@ -38,16 +37,20 @@ TEST_P(TextCase, Holds) {
   } catch (const Error& e) {
     wrong = e.what();
   }
-  if (!wrong.empty()) ADD_FAILURE_AT(c.file.c_str(), c.claim_line ? c.claim_line : c.line) << '"' << c.title << "\": " << wrong;
+  if (!wrong.empty())
+    ADD_FAILURE_AT(c.file.c_str(), c.claim_line ? c.claim_line : c.line) << '"' << c.title << "\": " << wrong;
 }
 
-INSTANTIATE_TEST_SUITE_P(Text, TextCase, testing::ValuesIn(all_cases()), [](const testing::TestParamInfo<Case>& info) {
-  return std::filesystem::path(info.param.file).stem().string() + "_" + std::to_string(info.param.line);
-});
+INSTANTIATE_TEST_SUITE_P(Text, TextCase, testing::ValuesIn(all_cases()),
+                         [](const testing::TestParamInfo<Case>& info) {
+                           return std::filesystem::path(info.param.file).stem().string() + "_" +
+                                  std::to_string(info.param.line);
+                         });
 
 // The runner itself: what is wrong with a case or a claim is found.
 std::string run_text(const std::string& text) {
-  auto path = std::filesystem::temp_directory_path() / ("pangrad_text_" + std::to_string(::getpid()) + ".txt");
+  auto path =
+      std::filesystem::temp_directory_path() / ("pangrad_text_" + std::to_string(::getpid()) + ".txt");
   std::ofstream(path) << text;
   auto cases = read_cases(path.string());
   std::filesystem::remove(path);
