@@ -36,7 +36,7 @@ void check(const char* what, const Function& f, const Tensor& at, double toleran
     auto moved = [&](double by) {
       std::vector<double> w = v;
       w[i] += by;
-      return loss(Tensor::of(w, at.shape())).item<double>();
+      return loss(Tensor::of(w, at.shape()).requires_grad()).item<double>();
     };
     double want = (moved(kStep) - moved(-kStep)) / (2 * kStep);
     EXPECT_NEAR(got[i], want, tolerance * std::max(1.0, std::abs(want))) << "element " << i;
