@@ -144,6 +144,9 @@ void Planner::process(Ref n) {
     if (!forced && entries.empty()) return;
     stored = forced || should_store(n, entries);
     if (stored) {
+      // What no source places is made where it is first read.
+      std::string& device = devices_[n.node()];
+      if (device.empty() && !entries.empty()) device = kernels_[static_cast<std::size_t>(entries_[static_cast<std::size_t>(entries[0])].kernel)].device;
       if (n.is(Op::After)) {
         start_write(n);
       } else if (n.is(Op::Copy)) {
