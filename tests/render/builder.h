@@ -1,5 +1,6 @@
-// Linear programs written by hand: what code generation would make, for tests of what comes after it. Instructions stand
-// in the order in which the test makes them; sources that do not stand yet go before their user.
+// Linear programs written by hand: what code generation would make, for tests of what comes after it.
+// Instructions stand in the order in which the test makes them; sources that do not stand yet go before their
+// user.
 #pragma once
 
 #include <set>
@@ -12,8 +13,12 @@ namespace pg::test {
 
 class Builder {
  public:
-  Ref param(int slot, DType t, std::int64_t n) { return pg::param(slot, t, shape_node(Dims(std::vector<std::int64_t>{n}))); }
-  Ref scalar(int slot, DType t = i64, std::int64_t lo = 0, std::int64_t hi = 1 << 20) { return scalar_param(slot, t, lo, hi); }
+  Ref param(int slot, DType t, std::int64_t n) {
+    return pg::param(slot, t, shape_node(Dims(std::vector<std::int64_t>{n})));
+  }
+  Ref scalar(int slot, DType t = i64, std::int64_t lo = 0, std::int64_t hi = 1 << 20) {
+    return scalar_param(slot, t, lo, hi);
+  }
   Ref special(const char* name, std::int64_t extent, DType t = i64) {
     return make(Op::Special, t, {int_const(t, extent)}, Arg{.p = str_payload(name)});
   }
@@ -23,7 +28,8 @@ class Builder {
   Ref iota(int lanes, DType t = i64) { return make(Op::Iota, t, {}, {}, lanes); }
 
   Ref loop(Ref extent) {
-    Ref r = add(make(Op::Range, extent.dtype(), {extent}, Arg{.i = next_range_++ << 8 | static_cast<int>(RangeKind::Loop)}));
+    Ref r = add(make(Op::Range, extent.dtype(), {extent},
+                     Arg{.i = next_range_++ << 8 | static_cast<int>(RangeKind::Loop)}));
     open_.push_back(r);
     return r;
   }
@@ -50,7 +56,8 @@ class Builder {
     std::vector<Ref> s{initial};
     for (Ref r : open_) s.push_back(r);
     // The axes keep two with equal parts apart.
-    return add(make(Op::Acc, initial.dtype(), initial.lanes(), s, reduce_arg(op, static_cast<std::uint64_t>(next_range_++))));
+    return add(make(Op::Acc, initial.dtype(), initial.lanes(), s,
+                    reduce_arg(op, static_cast<std::uint64_t>(next_range_++))));
   }
   Ref get(Ref acc) {
     std::vector<Ref> s{after_effect(acc)};
@@ -59,8 +66,12 @@ class Builder {
   }
   void set(Ref acc, Ref value) { store(acc, value); }
 
-  Ref fold(Ref vector, Op op) { return add(make(Op::Reduce, vector.dtype(), 1, std::vector<Ref>{vector}, reduce_arg(op))); }
-  Ref extract(Ref vector, int lane) { return add(make(Op::Extract, vector.dtype(), 1, std::vector<Ref>{vector}, Arg{.i = lane})); }
+  Ref fold(Ref vector, Op op) {
+    return add(make(Op::Reduce, vector.dtype(), 1, std::vector<Ref>{vector}, reduce_arg(op)));
+  }
+  Ref extract(Ref vector, int lane) {
+    return add(make(Op::Extract, vector.dtype(), 1, std::vector<Ref>{vector}, Arg{.i = lane}));
+  }
   void barrier() { effect_ = list(intern(Op::Barrier, DType::Void, 1, std::vector<Ref>{effect_})); }
   void begin_if(Ref gate) { effect_ = add(make(Op::If, DType::Void, {gate})); }
   void end_if() { effect_ = list(intern(Op::EndIf, DType::Void, 1, std::vector<Ref>{effect_})); }

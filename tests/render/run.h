@@ -1,8 +1,6 @@
-// Runs a hand-built program through every renderer and the interpreter, on memory that ends at a page nobody may touch.
+// Runs a hand-built program through every renderer and the interpreter, on memory that ends at a page nobody
+// may touch.
 #pragma once
-
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -13,6 +11,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "ir/scalar.h"
 #include "render/program.h"
@@ -78,7 +78,9 @@ using Memories = std::vector<std::unique_ptr<GuardedMemory>>;
 struct Backend {
   std::string name;
   /// Compiles once and gives what runs it.
-  std::function<std::function<void(const Memories&, std::vector<std::int64_t>)>(Ref linear, const ProgramInfo& info)> load;
+  std::function<std::function<void(const Memories&, std::vector<std::int64_t>)>(Ref linear,
+                                                                                const ProgramInfo& info)>
+      load;
 };
 
 inline runtime::Signature signature_of(const ProgramInfo& info) {
@@ -91,7 +93,8 @@ inline runtime::Signature signature_of(const ProgramInfo& info) {
   return s;
 }
 
-inline Backend cpu_backend(std::string language, std::string (*render)(Ref, const ProgramInfo&, const Target&)) {
+inline Backend cpu_backend(std::string language,
+                           std::string (*render)(Ref, const ProgramInfo&, const Target&)) {
   return {language, [language, render](Ref linear, const ProgramInfo& info) {
             runtime::Device& cpu = runtime::device("CPU");
             std::string text = render(linear, info, Target::host_cpu());
@@ -110,7 +113,8 @@ inline Backend interp_backend() {
             auto code = std::make_shared<runtime::interp::Code>(runtime::interp::decode(linear, info.name));
             return [code, info](const Memories& memories, const std::vector<std::int64_t>& scalars) {
               std::vector<runtime::interp::Memory> buffers;
-              for (auto& m : memories) buffers.push_back({m->data(), static_cast<std::int64_t>(m->bytes()), true});
+              for (auto& m : memories)
+                buffers.push_back({m->data(), static_cast<std::int64_t>(m->bytes()), true});
               runtime::interp::Grid grid{.threads = info.threads};
               std::copy_n(info.global.begin(), 3, grid.groups);
               std::copy_n(info.local.begin(), 3, grid.items);
@@ -120,7 +124,8 @@ inline Backend interp_backend() {
 }
 
 inline const std::vector<Backend>& backends() {
-  static const std::vector<Backend> all{interp_backend(), cpu_backend("llvm", render_llvm), cpu_backend("c", render_c)};
+  static const std::vector<Backend> all{interp_backend(), cpu_backend("llvm", render_llvm),
+                                        cpu_backend("c", render_c)};
   return all;
 }
 
@@ -141,8 +146,9 @@ inline void expect_all(Ref linear, const std::vector<Array>& buffers, const std:
         int wrong = 0;
         for (std::size_t i = 0; i < got.size() && wrong < 5; ++i)
           if (!got.same(i, expected[b]))
-            ADD_FAILURE() << backend.name << ": buffer " << b << " of " << name(got.dtype) << ", element " << i << " is "
-                          << std::hex << got.bits[i] << ", not " << expected[b].bits[i] << (++wrong == 5 ? " ..." : "");
+            ADD_FAILURE() << backend.name << ": buffer " << b << " of " << name(got.dtype) << ", element "
+                          << i << " is " << std::hex << got.bits[i] << ", not " << expected[b].bits[i]
+                          << (++wrong == 5 ? " ..." : "");
       }
     }
   }
@@ -151,21 +157,53 @@ inline void expect_all(Ref linear, const std::vector<Array>& buffers, const std:
 /// Numbers worth trying in dtype t: the extremes, what lies around powers of two, and some at random.
 inline std::vector<std::uint64_t> interesting(DType t, std::size_t random = 24) {
   std::vector<std::uint64_t> bits;
-  auto add = [&](double v) { bits.push_back(to_bits(t, is_float(t) ? float_scalar(round_to(t, v)) : cast_scalar(float_scalar(v), f64, t))); };
+  auto add = [&](double v) {
+    bits.push_back(
+        to_bits(t, is_float(t) ? float_scalar(round_to(t, v)) : cast_scalar(float_scalar(v), f64, t)));
+  };
   if (t == DType::Bool) return {0, 1};
   for (double v : {0.0, 1.0, -1.0, 2.0, 3.0, 7.0, -7.0}) add(v);
   std::size_t width = itemsize(t) * 8;
   std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
   if (is_float(t)) {
     double inf = HUGE_VAL;
-    for (double v : {-0.0, 0.5, -0.5, 1.5, 2.5, 0.1, 255.0, 256.0, 65504.0, 65520.0, 65536.0, -32768.5, 2147483647.0, 2147483648.0, -2147483649.0, 4294967296.0,
-                     9223372036854775808.0, -9223372036854775808.0, 18446744073709551616.0, 1e-8, 6e-8, 1e-40, 1e-310, 3.4e38, inf, -inf, std::nan("")})
+    for (double v : {-0.0,
+                     0.5,
+                     -0.5,
+                     1.5,
+                     2.5,
+                     0.1,
+                     255.0,
+                     256.0,
+                     65504.0,
+                     65520.0,
+                     65536.0,
+                     -32768.5,
+                     2147483647.0,
+                     2147483648.0,
+                     -2147483649.0,
+                     4294967296.0,
+                     9223372036854775808.0,
+                     -9223372036854775808.0,
+                     18446744073709551616.0,
+                     1e-8,
+                     6e-8,
+                     1e-40,
+                     1e-310,
+                     3.4e38,
+                     inf,
+                     -inf,
+                     std::nan("")})
       add(v);
     // Halfway between neighbours of narrower formats.
-    for (double v : {1 + 0x1p-11, 1 + 0x1p-8, 1 + 3 * 0x1p-11, 1 + 0x1p-24, 1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-8 + 0x1p-30, 0x1.8p-25, 0x1p-25, 0x1p-134, 0x1.8p-134}) add(v);
+    for (double v : {1 + 0x1p-11, 1 + 0x1p-8, 1 + 3 * 0x1p-11, 1 + 0x1p-24, 1 + 0x1p-11 + 0x1p-40,
+                     1 + 0x1p-8 + 0x1p-30, 0x1.8p-25, 0x1p-25, 0x1p-134, 0x1.8p-134})
+      add(v);
   } else {
-    for (std::uint64_t v : {mask >> 1, (mask >> 1) + 1, mask, mask - 1, std::uint64_t{8}, std::uint64_t{31}, std::uint64_t{32}, std::uint64_t{63}, std::uint64_t{64},
-                            std::uint64_t{65535}, (std::uint64_t{1} << 24) + 1, (std::uint64_t{1} << 53) + 1, (std::uint64_t{1} << 62) + (std::uint64_t{1} << 54) + 1})
+    for (std::uint64_t v :
+         {mask >> 1, (mask >> 1) + 1, mask, mask - 1, std::uint64_t{8}, std::uint64_t{31}, std::uint64_t{32},
+          std::uint64_t{63}, std::uint64_t{64}, std::uint64_t{65535}, (std::uint64_t{1} << 24) + 1,
+          (std::uint64_t{1} << 53) + 1, (std::uint64_t{1} << 62) + (std::uint64_t{1} << 54) + 1})
       bits.push_back(v & mask);
   }
   std::mt19937_64 random_bits(static_cast<unsigned>(t));
