@@ -53,7 +53,7 @@ void train_fashion_mnist(const TrainOptions& options) {
   std::unique_ptr<optim::Optimizer> opt = make_optimizer(options, weights);
 
   // Gives loss and accuracy of the batch, in one tensor so that reading them waits once.
-  auto step = [&](const Tensor& x, const Tensor& y) {
+  auto step = jit([&](const Tensor& x, const Tensor& y) {
     Training on;
     Tensor pick = Tensor::randint({options.batch}, {.high = x.size(0)});
     Tensor scores = net(x[pick].cast(f32)), classes = y[pick];
@@ -62,7 +62,7 @@ void train_fashion_mnist(const TrainOptions& options) {
     loss.backward();
     opt->step();
     return stack({loss, hits(scores.detach(), classes).cast(f32).mean()});
-  };
+  });
 
   std::int64_t numbers = 0;
   for (const Tensor& weight : weights) numbers += weight.numel();

@@ -146,7 +146,8 @@ class PG_API Muon : public Optimizer {
 /// Averages of gradients (b1) and of their squares (b2), as the optimisers below keep.
 class PG_API MomentOptimizer : public Optimizer {
  protected:
-  MomentOptimizer(std::string name, TensorList parameters, const Rate& lr, double b1, double b2, double eps);
+  MomentOptimizer(const std::string& name, TensorList parameters, const Rate& lr, double b1, double b2,
+                  double eps);
   void advance() override;
   /// average / (sqrt(average of squares) + eps), both freed of their bias towards 0.
   Tensor direction(std::size_t i, const Tensor& gradient);

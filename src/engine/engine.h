@@ -19,8 +19,11 @@ namespace pg::engine {
 struct Storage final : Payload {
   DType dtype;
   std::int64_t elements = 0;
+  std::uint64_t id = 0;    // never used twice
   std::string device;
   runtime::Buffer buffer;  // empty until the first write
+  UOp parent;              // of a view: the Buffer leaf it is a range of, and where that begins, in elements
+  std::int64_t start = 0;
 
   std::string text() const override { return "storage"; }
 };
@@ -72,20 +75,26 @@ void trim_caches();
 // --- recording, for captures ---------------------------------------------------------------------------------------
 
 struct Run;
-/// One realize, as it happened: what it ran and on which storages, so that it can be run again on others.
+/// One realize, as it happened: what it ran and on which storages, so that it can be run again on others. Valid during the
+/// call of the recorder: whoever keeps a leaf keeps writes from going in place.
 struct Recorded {
   std::shared_ptr<const Run> run;
-  std::vector<UOp> inputs;                // Buffer leaves, by parameter
-  std::vector<std::int64_t> scalars;      // by scalar parameter
-  std::vector<UOp> scalar_nodes;          // the Bind each came from
-  std::vector<UOp> outputs;               // Buffer leaves, by root
-  std::vector<int> in_place;              // by root: the parameter whose storage it took, or -1
+  std::span<const UOp> inputs;    // Buffer leaves, by parameter
+  std::span<const UOp> scalars;   // the Bind of each scalar parameter
+  std::span<const UOp> outputs;   // Buffer leaves, by root
+  std::span<const int> in_place;  // by root: the parameter whose storage it took, or -1
 };
 /// Called for each realize of this thread while set. Returns the former.
 using Recorder = std::function<void(const Recorded&)>;
 Recorder set_recorder(Recorder recorder);
 
-/// Runs what was recorded on other storages and scalars. `outputs` are filled if empty, else written to.
+/// The contents of a leaf moved to a new version, which a write in place made.
+UOp next_version(Ref leaf, Ref shape);
+/// A range of a leaf's storage, sharing its memory; it begins at `start`, in elements.
+UOp view_of(Ref leaf, std::int64_t start, Ref shape);
+/// A copy of a leaf's storage, for a write that must not be seen through the leaf.
+UOp copy_of(Ref leaf);
+/// Runs what was recorded on other storages and scalars. Outputs get memory if they have none; those in place are null.
 void replay(const Run& run, std::span<Storage* const> inputs, std::span<const std::int64_t> scalars, std::span<Storage* const> outputs);
 
 }  // namespace pg::engine

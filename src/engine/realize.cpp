@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
@@ -21,7 +22,9 @@ thread_local Recorder t_recorder;
 UOp leaf(Storage* storage, Ref shape) { return make(Op::Buffer, storage->dtype, {shape}, Arg{.p = storage}); }
 
 Storage* new_storage(DType t, std::int64_t elements, std::string_view device, runtime::Buffer memory = {}) {
+  static std::atomic<std::uint64_t> last_id{0};
   auto* s = new Storage;
+  s->id = ++last_id;
   s->dtype = t;
   s->elements = elements;
   s->device = device;
@@ -80,7 +83,31 @@ UOp view(Ref buffer, std::int64_t start, Ref shape) {
   ensure_memory(base);
   std::size_t item = itemsize(base.dtype);
   Storage* s = new_storage(base.dtype, numel(shape), base.device, base.buffer.slice(static_cast<std::size_t>(start) * item, static_cast<std::size_t>(numel(shape)) * item));
+  s->parent = buffer;
+  s->start = start;
   return leaf(s, shape);
+}
+
+// The stored contents a node shows in another shape, or null.
+Ref reshaped_storage(Ref n) {
+  while (n.is(Op::Reshape) && !stored(n)) n = n.src(0);
+  return stored(n);
+}
+
+// A Shrink of stored contents that is a contiguous range of them: where it begins, or -1.
+std::int64_t slice_start(Ref n) {
+  if (!n.is(Op::Shrink) || !reshaped_storage(n.src(0)) || !is_concrete(n.src(1)) || !is_concrete(n.src(2)) || !is_concrete(shape_of(n.src(0)))) return -1;
+  Dims from = dims(shape_of(n.src(0))), to = dims(n.src(1)), offset = dims(n.src(2));
+  std::int64_t start = 0;
+  bool whole = true;  // all axes so far, from the last, are taken whole
+  bool single = true;
+  for (std::size_t i = from.size(); i-- > 0;) {
+    if (!whole && to[i] != 1) single = false;
+    whole &= to[i] == from[i];
+  }
+  if (!single) return -1;
+  for (std::size_t i = 0; i < from.size(); ++i) start = start * from[i] + offset[i];
+  return start;
 }
 
 // A graph of tensors turned into a call, and what its parameters stand for.
@@ -128,43 +155,49 @@ Call make_call(std::span<const Ref> roots) {
   Call call;
   absl::flat_hash_map<Node*, Ref> becomes;
   absl::InlinedVector<Ref, 8> srcs;
-  absl::flat_hash_map<Node*, Ref> param_of;
+  auto parameter = [&](Ref leaf, bool donated) {
+    Storage& s = storage_of(leaf);
+    std::int64_t slot = static_cast<std::int64_t>(call.params.size()) | (donated ? schedule::kDonated : 0);
+    Ref device = make(Op::Device, DType::Void, {}, Arg{.p = str_payload(s.device)});
+    call.params.emplace_back(leaf);
+    call.donated.push_back(donated);
+    return make(Op::Param, leaf.dtype(), {leaf.src(0), device}, Arg{.i = slot});
+  };
+  // What a node is in the call. Stored values become parameters when first asked for.
+  auto now = [&](Ref n) {
+    Ref b = stored(n);
+    auto [it, fresh] = becomes.try_emplace(b ? b.node() : n.node(), n);
+    if (!fresh || !b) return it->second;
+    Storage& s = storage_of(b);
+    bool donated = n.is(Op::Buffer) && written.contains(n.node()) && n->refs.load() == edges[n.node()] && s.refs.load() == 1 &&
+                   (!s.buffer || (s.buffer.allocation.use_count() == 1 && s.buffer.allocation->writable()));
+    Ref p = parameter(b, donated);
+    becomes[b.node()] = p;
+    return p;
+  };
   for (Ref n : order) {
-    if (Ref b = stored(n)) {
-      auto [it, fresh] = param_of.try_emplace(b.node());
-      if (fresh) {
-        Storage& s = storage_of(b);
-        bool donated = n.is(Op::Buffer) && written.contains(n.node()) && n->refs.load() == edges[n.node()] && s.refs.load() == 1 &&
-                       (!s.buffer || (s.buffer.allocation.use_count() == 1 && s.buffer.allocation->writable()));
-        std::int64_t slot = static_cast<std::int64_t>(call.params.size()) | (donated ? schedule::kDonated : 0);
-        Ref device = make(Op::Device, DType::Void, {}, Arg{.p = str_payload(s.device)});
-        it->second = make(Op::Param, b.dtype(), {b.src(0), device}, Arg{.i = slot});
-        call.params.emplace_back(b);
-        call.donated.push_back(donated);
-      }
-      becomes[n.node()] = it->second;
-      continue;
-    }
+    if (stored(n)) continue;
     if (n.is(Op::Bind)) {
       becomes[n.node()] = scalar_param(static_cast<std::int64_t>(call.scalars.size()), n.dtype(), n.lo(), n.hi());
       call.scalars.emplace_back(n);
       continue;
     }
+    // A range of a buffer is a parameter of its own, so that other ranges of it are the same call.
+    if (std::int64_t start = slice_start(n); start >= 0 && !written.contains(reshaped_storage(n.src(0)).node())) {
+      becomes[n.node()] = parameter(view(reshaped_storage(n.src(0)), start, shape_of(n)), false);
+      continue;
+    }
     bool changed = false;
     srcs.clear();
     for (Node* s : n.srcs()) {
-      auto it = becomes.find(s);
-      Ref to = it == becomes.end() ? Ref(s) : it->second;
+      Ref to = now(s);
       changed |= to.node() != s;
       srcs.push_back(to);
     }
     if (changed) becomes[n.node()] = with_srcs(n, srcs);
   }
   absl::InlinedVector<Ref, 8> out;
-  for (Ref r : roots) {
-    auto it = becomes.find(r.node());
-    out.push_back(it == becomes.end() ? r : it->second);
-  }
+  for (Ref r : roots) out.push_back(now(r));
   call.sink = sink({out.data(), out.size()});
   return call;
 }
@@ -282,7 +315,8 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
   execute(*run, buffers, scalars);
 
   GraphScope scope;
-  Recorded record;
+  std::vector<UOp> outputs;
+  std::vector<int> in_place;
   absl::flat_hash_map<int, Storage*> made;
   for (std::size_t k = 0; k < open.size(); ++k) {
     Ref r = roots[open[k]];
@@ -302,17 +336,31 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
       results[open[k]] = leaf(it->second, shape_of(r));
     }
     cold(r).materialized = results[open[k]];
-    record.in_place.push_back(taken ? slot : -1);
-    record.outputs.push_back(results[open[k]]);
+    if (t_recorder) {
+      in_place.push_back(taken ? slot : -1);
+      outputs.push_back(results[open[k]]);
+    }
   }
-  if (t_recorder) {
-    record.run = run;
-    record.inputs = call.params;
-    record.scalars = scalars;
-    record.scalar_nodes = call.scalars;
-    t_recorder(record);
-  }
+  if (t_recorder) t_recorder({run, call.params, call.scalars, outputs, in_place});
   return results;
+}
+
+UOp next_version(Ref from, Ref shape) {
+  Storage& s = storage_of(from);
+  return leaf(new_storage(s.dtype, s.elements, s.device, std::exchange(s.buffer, {})), shape);
+}
+
+UOp view_of(Ref buffer, std::int64_t start, Ref shape) { return view(buffer, start, shape); }
+
+UOp copy_of(Ref from) {
+  Storage& s = storage_of(from);
+  Storage* copy = new_storage(s.dtype, s.elements, s.device);
+  UOp result = leaf(copy, from.src(0));
+  if (s.buffer) {
+    ensure_memory(*copy);
+    runtime::copy(copy->buffer, s.buffer);
+  }
+  return result;
 }
 
 void replay(const Run& run, std::span<Storage* const> inputs, std::span<const std::int64_t> scalars, std::span<Storage* const> outputs) {
@@ -325,7 +373,7 @@ void replay(const Run& run, std::span<Storage* const> inputs, std::span<const st
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     auto slot = static_cast<std::size_t>(s.outputs[k]);
     if (slot < s.params) continue;
-    ensure_memory(*outputs[k]);
+    if (!outputs[k]->buffer) outputs[k]->buffer = runtime::device(outputs[k]->device).allocate(bytes_of(*outputs[k]));
     buffers[slot] = outputs[k]->buffer;
   }
   place_temporaries(run, buffers);

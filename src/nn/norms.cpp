@@ -1,6 +1,6 @@
 // Layers that normalise.
 #include <cstdint>
-#include <utility>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -102,8 +102,8 @@ Tensor LayerNorm::operator()(const Tensor& x) const {
     throw ShapeError(fmt::format("[LayerNorm] made for {}, the input is {}",
                                  Shape(std::vector<Dim>(shape.begin(), shape.end())).str(), input.str()));
   }
-  std::vector<std::int64_t> axes;
-  for (int i = 0; i < trailing; i++) axes.push_back(i - trailing);
+  std::vector<std::int64_t> axes(shape.size());
+  std::iota(axes.begin(), axes.end(), -trailing);
   Tensor normal = x.layernorm(axes, eps);
   return weight.defined() ? normal * weight + bias : normal;
 }

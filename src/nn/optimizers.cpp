@@ -1,6 +1,5 @@
 // The optimisers: what each makes of a value and its gradient.
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -85,7 +84,7 @@ Tensor Muon::updated(std::size_t i, const Tensor& value, const Tensor& gradient,
   return value * (1 - lr * options_.weight_decay) - g * lr;
 }
 
-MomentOptimizer::MomentOptimizer(std::string name, TensorList parameters, const Rate& lr, double b1,
+MomentOptimizer::MomentOptimizer(const std::string& name, TensorList parameters, const Rate& lr, double b1,
                                  double b2, double eps)
     : Optimizer(name, parameters, lr), b1_(b1), b2_(b2), eps_(eps) {
   check(name.c_str(), b1 >= 0 && b1 < 1, "b1", b1);

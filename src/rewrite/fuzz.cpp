@@ -10,7 +10,10 @@
 
 namespace pg {
 
-std::optional<Scalar> evaluate(Ref root, const Values& leaves) {
+namespace {
+
+// Values of all nodes under root that have one.
+Values evaluate_all(Ref root, const Values& leaves) {
   Values known = leaves;
   for (Ref n : toposort(root)) {
     if (known.contains(n.node())) continue;
@@ -18,20 +21,25 @@ std::optional<Scalar> evaluate(Ref root, const Values& leaves) {
       known[n.node()] = n->arg;
       continue;
     }
-    if (n.is(Op::Splat)) {
-      if (auto it = known.find(n.src(0).node()); it != known.end()) known[n.node()] = Scalar(it->second);
-      continue;
-    }
-    // Other ops have no value here. They may still be reached without being needed, as sources of leaves.
-    if (!is_exact(n.op())) continue;
+    bool complete = is_exact(n.op()) || n.is(Op::Splat);
     std::array<Scalar, 3> s;
-    for (int k = 0; k < n.nsrc(); ++k) {
+    for (int k = 0; complete && k < n.nsrc(); ++k) {
       auto it = known.find(n.src(k).node());
-      if (it == known.end()) return std::nullopt;  // a source without a value
-      s[static_cast<std::size_t>(k)] = it->second;
+      complete = it != known.end();
+      if (complete) s[static_cast<std::size_t>(k)] = it->second;
     }
-    known[n.node()] = eval_scalar(n.op(), n.dtype(), n.src(n.is(Op::Where) ? 1 : 0).dtype(), s.data());
+    if (!complete) continue;
+    known[n.node()] = n.is(Op::Splat)
+                          ? s[0]
+                          : eval_scalar(n.op(), n.dtype(), n.src(n.is(Op::Where) ? 1 : 0).dtype(), s.data());
   }
+  return known;
+}
+
+}  // namespace
+
+std::optional<Scalar> evaluate(Ref root, const Values& leaves) {
+  Values known = evaluate_all(root, leaves);
   auto it = known.find(root.node());
   return it == known.end() ? std::nullopt : std::optional(it->second);
 }
@@ -177,15 +185,15 @@ class Leaves {
     all_.push_back(leaf);
     return leaf;
   }
-  Ref range(std::int64_t extent) {
-    Ref leaf = pg::range(static_cast<std::int64_t>(all_.size()), RangeKind::Loop, idx(extent));
-    all_.push_back(leaf);
-    return leaf;
-  }
+  Ref range(std::int64_t extent) { return range(idx(extent)); }
   Ref range(Ref extent) {
     Ref leaf = pg::range(static_cast<std::int64_t>(all_.size()), RangeKind::Loop, extent);
     all_.push_back(leaf);
     return leaf;
+  }
+  Ref size(std::int64_t lo, std::int64_t hi) {
+    all_.push_back(var("n" + std::to_string(all_.size()), lo, hi));
+    return all_.back();
   }
   Ref any(DType t) {
     std::vector<Ref> fit;
@@ -300,73 +308,89 @@ class Expressions {
     }
   }
 
-  // Dimensions are split, joined, exchanged, flipped, strided and padded; the result is an offset, gated
-  // where padded.
+  // Dimensions are split, joined, exchanged, flipped, strided and padded, some of them symbolic; the result
+  // is an offset, gated where padded.
   Ref reshaped() {
     static constexpr std::int64_t kSizes[] = {1, 2, 3, 4, 5, 6, 8};
-    std::vector<std::int64_t> shape;
-    std::vector<Ref> at;
+    std::vector<Ref> shape, at;
     for (int k = 0, n = static_cast<int>(random_.between(1, 4)); k < n; ++k) {
-      shape.push_back(random_.pick(kSizes));
+      shape.push_back(random_.chance(85) ? idx(random_.pick(kSizes)) : size());
       at.push_back(leaves_.range(shape.back()));
     }
+    auto flat = [&] {
+      Ref out = idx(0);
+      for (std::size_t i = 0; i < shape.size(); ++i) out = out * shape[i] + at[i];
+      return out;
+    };
+    auto axis_of = [&] {
+      return static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(shape.size()) - 1));
+    };
     Ref gate = bool_const(true);
     for (int step = 0, n = static_cast<int>(random_.between(1, 5)); step < n; ++step) {
-      auto axis = static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(shape.size()) - 1));
+      std::size_t axis = axis_of();
       switch (random_.between(0, 4)) {
-        case 0: {  // reshape
-          std::int64_t total = 1;
-          for (std::int64_t d : shape) total *= d;
-          Ref flat = idx(0);
-          for (std::size_t i = 0; i < shape.size(); ++i) flat = flat * shape[i] + at[i];
-          shape.clear();
-          for (std::int64_t left = total; left > 1;) {
+        case 0: {  // reshape: numbers are factored anew, symbols join what they happen to
+          Ref from = flat();
+          std::vector<Ref> to;
+          std::int64_t left = 1;
+          for (Ref d : shape)
+            if (d.is_const()) left *= d.i();
+          while (left > 1) {
             std::vector<std::int64_t> divisors;
             for (std::int64_t d = 2; d <= left; ++d)
               if (left % d == 0) divisors.push_back(d);
-            shape.push_back(random_.pick(divisors));
-            left /= shape.back();
+            to.push_back(idx(random_.pick(divisors)));
+            left /= to.back().i();
           }
-          if (shape.empty()) shape.push_back(1);
+          for (Ref d : shape) {
+            if (d.is_const()) continue;
+            auto where = static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(to.size())));
+            if (where < to.size() && random_.chance(40))
+              to[where] = to[where] * d;
+            else
+              to.insert(to.begin() + static_cast<std::ptrdiff_t>(where), d);
+          }
+          if (to.empty()) to.push_back(idx(1));
+          shape = to;
           at.assign(shape.size(), Ref());
-          std::int64_t stride = 1;
-          for (std::size_t i = shape.size(); i-- > 0; stride *= shape[i]) at[i] = flat / stride % shape[i];
+          Ref stride = idx(1);
+          for (std::size_t i = shape.size(); i-- > 0; stride = stride * shape[i])
+            at[i] = from / stride % shape[i];
           break;
         }
         case 1: {  // permute
-          auto other =
-              static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(shape.size()) - 1));
+          std::size_t other = axis_of();
           std::swap(shape[axis], shape[other]);
           std::swap(at[axis], at[other]);
           break;
         }
         case 2:
-          at[axis] = (idx(shape[axis] - 1) - at[axis]);
+          at[axis] = shape[axis] - idx(1) - at[axis];
           break;   // flip
         case 3: {  // the source was padded to this shape
-          std::int64_t before = random_.between(0, 2), inside = shape[axis] - before - random_.between(0, 2);
+          if (!shape[axis].is_const()) break;
+          std::int64_t before = random_.between(0, 2),
+                       inside = shape[axis].i() - before - random_.between(0, 2);
           if (inside < 1) break;
           gate = gate & logical_not(at[axis] < idx(before)) & (at[axis] < idx(before + inside));
           at[axis] = at[axis] - before;
-          shape[axis] = inside;
+          shape[axis] = idx(inside);
           break;
         }
         default: {  // the source was cut, strided, or repeated to this shape
           if (random_.chance(50)) {
             std::int64_t offset = random_.between(0, 3), stride = random_.between(1, 3);
-            shape[axis] = offset + stride * shape[axis];
+            shape[axis] = shape[axis] * stride + offset;
             at[axis] = at[axis] * stride + offset;
-          } else if (shape[axis] > 1) {
-            std::int64_t repeat = random_.between(1, shape[axis]);
+          } else if (shape[axis].is_const() && shape[axis].i() > 1) {
+            std::int64_t repeat = random_.between(1, shape[axis].i());
             at[axis] = at[axis] % repeat;
-            shape[axis] = repeat;
+            shape[axis] = idx(repeat);
           }
         }
       }
     }
-    Ref flat = idx(0);
-    for (std::size_t i = 0; i < shape.size(); ++i) flat = flat * shape[i] + at[i];
-    return where(gate, flat, idx(-1));
+    return where(gate, flat(), idx(-1));
   }
 
   Ref data(DType t, int depth) {
@@ -406,12 +430,15 @@ class Expressions {
   Ref index_leaf() {
     if (random_.chance(20)) return idx(random_.between(-10, 30));
     if (random_.chance(25)) return leaves_.any(DType::WeakInt);
+    if (random_.chance(10)) return leaves_.range(size());
     static constexpr std::int64_t kExtents[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24};
     return leaves_.range(random_.pick(kExtents));
   }
+  Ref size() { return leaves_.size(random_.between(1, 3), random_.between(4, 12)); }
   Ref divisor() {
     if (random_.chance(90)) return idx(random_.pick(kFactors));
     Ref v = max(leaves_.any(DType::WeakInt), idx(1));
+    if (random_.chance(30)) v = size();
     return random_.chance(50) ? v : v * idx(random_.between(2, 4));
   }
 
@@ -623,22 +650,26 @@ FuzzReport fuzz_graphs(const RuleSet& rules, FuzzKind kind, const FuzzOptions& o
     if (!same(again, after)) fault(" and then " + expression_text(again));
     for (int point = 0; point < 25; ++point) {
       Values v = leaves.draw();
-      std::optional<Scalar> a = evaluate(before, v), b = evaluate(after, v);
+      std::optional<Scalar> a = evaluate(before, v);
       if (!a) continue;
       ++report.points;
-      if (!b || !same_value(before.dtype(), *a, *b)) {
+      Values values = evaluate_all(after, v);
+      auto b = values.find(after.node());
+      if (b == values.end() || !same_value(before.dtype(), *a, b->second)) {
         fault(": " + value_text(before.dtype(), *a) + " became " +
-              (b ? value_text(before.dtype(), *b) : "nothing") + " at" + leaves.text(v));
+              (b == values.end() ? "nothing" : value_text(before.dtype(), b->second)) + " at" +
+              leaves.text(v));
         break;
       }
       bool honest = true;
-      for (Ref n : toposort(after))
-        if (std::optional<Scalar> value = evaluate(n, v); value && !within_bounds(n, *value)) {
-          fault(": " + value_text(n.dtype(), *value) + " is not in [" + std::to_string(n.lo()) + "," +
-                std::to_string(n.hi()) + "] of " + expression_text(n) + " at" + leaves.text(v));
-          honest = false;
-          break;
-        }
+      for (Ref n : toposort(after)) {
+        auto value = values.find(n.node());
+        if (value == values.end() || within_bounds(n, value->second)) continue;
+        fault(": " + value_text(n.dtype(), value->second) + " is not in [" + std::to_string(n.lo()) + "," +
+              std::to_string(n.hi()) + "] of " + expression_text(n) + " at" + leaves.text(v));
+        honest = false;
+        break;
+      }
       if (!honest) break;
     }
   }

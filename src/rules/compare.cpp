@@ -193,21 +193,6 @@ Ref negated(Ref p) {
   return logical_not(p);
 }
 
-absl::InlinedVector<Ref, 8> chain_of(Op op, Ref root) {
-  absl::InlinedVector<Ref, 8> out, todo{root};
-  while (!todo.empty()) {
-    Ref n = todo.back();
-    todo.pop_back();
-    if (n.is(op) && out.size() + todo.size() < kMaxTerms) {
-      todo.push_back(n.src(1));
-      todo.push_back(n.src(0));
-    } else {
-      out.push_back(n);
-    }
-  }
-  return out;
-}
-
 Ref clauses_rule(const Match& m) {
   Ref root = m.root;
   bool all = root.is(Op::And);

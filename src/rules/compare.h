@@ -22,7 +22,4 @@ Interval interval_of(Ref clause);
 /// Negation, pushed into comparisons of integers where that costs nothing.
 Ref negated(Ref p);
 
-/// The operands of a chain of And or Or, from left to right.
-absl::InlinedVector<Ref, 8> chain_of(Op op, Ref root);
-
 }  // namespace pg::rules

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rules/compare.h"
 #include "rules/symbolic.h"
 
 namespace pg::rules {
@@ -101,11 +102,9 @@ Ref quotient(Sum s, std::int64_t c) {
   if (c == 1) return built(s);
   Sum whole(s.like(), Sum::Exact), rest(s.like(), Sum::Exact);
   if (congruent(s, c, whole)) return built(whole);
-  // floor((c*w + r) / c) = w + floor(r / c): multiples of c leave, coefficients come below c.
-  for (const Term& t : s.terms) {
-    whole.add_term(t.base, t.coef / c);
-    rest.add_term(t.base, t.coef % c);
-  }
+  // floor((c*w + r) / c) = w + floor(r / c).
+  for (const Term& t : s.terms)
+    t.coef % c ? rest.add_term(t.base, t.coef) : whole.add_term(t.base, t.coef / c);
   whole.add_constant(floor_quotient(s.constant, c));
   rest.add_constant(floor_residue(s.constant, c));
   if (!whole.terms.empty() || whole.constant) {
@@ -238,41 +237,72 @@ Ref residue(Sum s, std::int64_t c) {
   return numerator ? numerator % c : nullptr;
 }
 
+namespace {
+
+// a - b is a multiple of m, coefficient by coefficient.
+bool alike(Ref a, Ref b, std::int64_t m) {
+  if (same(a, b)) return true;
+  Sum d = Sum::of(a, Sum::Exact);
+  d.add(b, -1);
+  auto divides = [m](const Term& t) { return t.coef % m == 0; };
+  return !d.failed() && d.constant % m == 0 && std::all_of(d.terms.begin(), d.terms.end(), divides);
+}
+
+// y where `part` is y/m for a y that leaves the same remainder as x, else null. Nested and rewritten
+// divisions count: z/(a*m) is (z/a)/m.
+Ref numerator(Ref part, Ref x, std::int64_t m) {
+  if (part.is(Op::FloorDiv) && divisor(part) == m && alike(part.src(0), x, m)) return part.src(0);
+  Ref q = quotient(Sum::of(x, Sum::Exact), m);
+  return q && same(q, part) ? x : nullptr;
+}
+
+// As numerator, where one term of a sum is such a part: z + y/m is (z*m + y)/m.
+Ref numerator_in(Ref sum, Ref x, std::int64_t m) {
+  if (Ref y = numerator(sum, x, m)) return y;
+  if (!sum.is(Op::Add)) return nullptr;
+  Sum s = Sum::of(sum, Sum::Exact);
+  for (std::size_t i = 0; i < s.terms.size(); ++i) {
+    if (s.terms[i].coef != 1 || !s.terms[i].base.is(Op::FloorDiv)) continue;
+    Ref y = numerator(s.terms[i].base, x, m);
+    if (!y) continue;
+    s.remove(i);
+    Sum joined = scaled(s, m);
+    joined.add(y);
+    return built(joined);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 bool recombine(Sum& s) {
   bool any = false;
-  for (std::size_t i = 0; i < s.terms.size(); ++i) {
-    auto [base, k] = s.terms[i];
-    if (!base.is(Op::FloorMod)) continue;
-    Ref x = base.src(0);
-    std::int64_t m = divisor(base);
-    if (!m || base.dtype() == u64) continue;
-    Wide km = Wide{k} * m;
-    if (km != static_cast<std::int64_t>(km)) continue;
-    auto partner = static_cast<std::int64_t>(km);
-    Ref q = quotient(Sum::of(x, Sum::Exact), m);
-    if (!q) continue;
-    // k * (x%m) + k*m * (x/m) = k * x
-    if (int at = s.find(q); at >= 0 && s.terms[static_cast<std::size_t>(at)].coef == partner) {
-      s.remove(static_cast<std::size_t>(std::max<int>(at, static_cast<int>(i))));
-      s.remove(static_cast<std::size_t>(std::min<int>(at, static_cast<int>(i))));
-      s.add(x, k);
-      any = true;
-      i = static_cast<std::size_t>(-1);
-      continue;
-    }
-    // k * (x%m) + k*m * ((x/m) % n) = k * (x % (m*n))
-    for (std::size_t j = 0; j < s.terms.size(); ++j) {
-      auto [other, kj] = s.terms[j];
-      std::int64_t n = other.is(Op::FloorMod) && kj == partner && same(other.src(0), q) ? divisor(other) : 0;
-      if (!n || Wide{m} * n > int_max(s.dtype())) continue;
-      Ref joined = residue(Sum::of(x, Sum::Exact), m * n);
-      if (!joined) continue;
-      s.remove(std::max(i, j));
-      s.remove(std::min(i, j));
-      s.add(joined, k);
-      any = true;
-      i = static_cast<std::size_t>(-1);
-      break;
+  for (bool again = true; again;) {
+    again = false;
+    for (std::size_t i = 0; i < s.terms.size() && !again; ++i) {
+      auto [base, k] = s.terms[i];
+      std::int64_t m = base.is(Op::FloorMod) && base.dtype() != u64 ? divisor(base) : 0;
+      Wide km = Wide{k} * m;
+      if (!m || km != static_cast<std::int64_t>(km)) continue;
+      Ref x = base.src(0);
+      for (std::size_t j = 0; j < s.terms.size() && !again; ++j) {
+        auto [other, kj] = s.terms[j];
+        if (j == i || kj != km) continue;
+        Ref joined;
+        if (Ref y = numerator(other, x, m)) {  // k * (x%m) + k*m * (y/m) = k * y
+          joined = y;
+        } else if (std::int64_t n = other.is(Op::FloorMod) ? divisor(other) : 0;
+                   n && Wide{m} * n <= int_max(s.dtype())) {
+          // k * (x%m) + k*m * ((y/m) % n) = k * (y % (m*n))
+          y = numerator_in(other.src(0), x, m);
+          if (y) joined = residue(Sum::of(y, Sum::Exact), m * n);
+        }
+        if (!joined) continue;
+        s.remove(std::max(i, j));
+        s.remove(std::min(i, j));
+        s.add(joined, k);
+        any = again = true;
+      }
     }
   }
   return any;
@@ -281,20 +311,24 @@ bool recombine(Sum& s) {
 bool is_within(Ref x, Ref y) {
   if (x.dtype() != DType::WeakInt || x.lo() < 0) return false;
   if (x.hi() < y.lo()) return true;
-  if (x.is(Op::Range)) return same(x.src(0), y);
-  return x.is(Op::FloorMod) && same(x.src(1), y) && y.lo() > 0;
+  Sum d = Sum::of(y, Sum::Exact);
+  d.add(x, -1);
+  return !d.failed() && d.bounds().lo > 0;
 }
 
 namespace {
 
-// Factors of a product without y, if y is one of them.
+// Factors of a product without those of y, if they are among them.
 Ref divided(Ref product, Ref y) {
-  if (same(product, y)) return int_const_like(y, 1);
-  if (!product.is(Op::Mul)) return nullptr;
-  Ref a = product.src(0), b = product.src(1);
-  if (same(b, y)) return a;
-  Ref q = divided(a, y);
-  return q ? q * b : nullptr;
+  auto factors = chain_of(Op::Mul, product);
+  for (Ref f : chain_of(Op::Mul, y)) {
+    auto at = std::find_if(factors.begin(), factors.end(), [&](Ref g) { return same(f, g); });
+    if (at == factors.end()) return nullptr;
+    factors.erase(at);
+  }
+  Ref out;
+  for (Ref f : factors) out = out ? out * f : f;
+  return out ? out : int_const_like(product, 1);
 }
 
 // x / y and x % y for a y that is no constant: terms with the factor y leave, what is within y goes.

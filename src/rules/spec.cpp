@@ -1,5 +1,6 @@
 #include "rules/spec.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <iterator>
@@ -404,6 +405,13 @@ bool is_memory(Ref n) {
   n = memory_of(n);
   return n.is(Op::Param) || n.is(Op::Local) || n.is(Op::Stage);
 }
+// Lanes that an Index asks for: its own, or those of its offset or gate. With none of them it serves any
+// access.
+int lanes_of(Ref index) {
+  int lanes = index.lanes();
+  for (int k = 1; k < index.nsrc(); ++k) lanes = std::max(lanes, index.src(k).lanes());
+  return lanes;
+}
 Ref address_law(const Match& m) {
   Ref n = m.root;
   if (n.nsrc() < 2 || n.nsrc() > 3 || !is_memory(n.src(0)))
@@ -415,21 +423,18 @@ Ref address_law(const Match& m) {
   if (kernel ? offset.dtype() != DType::WeakInt : !is_int(offset.dtype()))
     return no(m, kernel ? "offsets of kernel graphs are weak integers, not " + type_text(offset)
                         : "an offset is an integer, not " + type_text(offset));
-  // One offset for a vector is a contiguous access.
-  if (offset.lanes() != 1 && offset.lanes() != n.lanes())
-    return no(m, "an offset " + type_text(offset) + " for " + type_text(n));
-  if (n.nsrc() == 3) {
-    Ref gate = n.src(2);
-    if (gate.dtype() != DType::Bool) return no(m, "the gate is " + type_text(gate) + ", not bool");
-    if (gate.lanes() != 1 && gate.lanes() != n.lanes())
-      return no(m, "a gate " + type_text(gate) + " for " + type_text(n));
-  }
+  if (n.nsrc() == 3 && n.src(2).dtype() != DType::Bool)
+    return no(m, "the gate is " + type_text(n.src(2)) + ", not bool");
+  int lanes = lanes_of(n);
+  for (int k = 0; k < n.nsrc(); ++k)
+    if (n.src(k).lanes() != 1 && n.src(k).lanes() != lanes)
+      return no(m, "an access of " + std::to_string(lanes) + " lanes by " + type_text(n.src(k)));
   return value(m);
 }
-// An access names one element or, from there on, as many as the value has.
+// An access of a value: one element, or as many as the value has.
 bool reaches(Ref index, Ref value) {
   return index.is(Op::Index) && index.dtype() == value.dtype() &&
-         (index.lanes() == value.lanes() || index.lanes() == 1);
+         (lanes_of(index) == 1 || lanes_of(index) == value.lanes());
 }
 bool is_register(const Match& m, Ref n) { return stage(m) == Stage::Program && memory_of(n).is(Op::Acc); }
 

@@ -1,6 +1,7 @@
 #include "rules/spec_loops.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/inlined_vector.h>
@@ -45,9 +46,11 @@ class Loops {
       }
       if (n.is(Op::End) || n.is(Op::Reduce) || n.is(Op::Stage))
         if (auto broken = close(n, sets)) return broken;
-      for (std::size_t r = 0; r < ranges_.size(); ++r)
-        if (has(sets.open, r) && has(sets.closed, r))
-          return Offence{n, "it uses " + brief(ranges_[r], 1) + ", which is closed beneath it"};
+      for (std::size_t w = 0; w < std::min(sets.open.size(), sets.closed.size()); ++w)
+        if (std::uint64_t both = sets.open[w] & sets.closed[w])
+          return Offence{n, "it uses " +
+                                brief(ranges_[w * 64 + static_cast<std::size_t>(std::countr_zero(both))], 1) +
+                                ", which is closed beneath it"};
       if (n.is(Op::Sink))
         for (std::size_t r = 0; r < ranges_.size(); ++r)
           if (has(sets.open, r)) return Offence{ranges_[r], "the range is never closed"};

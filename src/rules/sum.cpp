@@ -12,6 +12,30 @@ std::int64_t gcd(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(std::gcd(abs(a), abs(b)));
 }
 
+absl::InlinedVector<Ref, 8> chain_of(Op op, Ref root) {
+  absl::InlinedVector<Ref, 8> out, todo{root};
+  while (!todo.empty()) {
+    Ref n = todo.back();
+    todo.pop_back();
+    if (n.is(op) && out.size() + todo.size() < kMaxTerms) {
+      todo.push_back(n.src(1));
+      todo.push_back(n.src(0));
+    } else {
+      out.push_back(n);
+    }
+  }
+  return out;
+}
+
+Ref product_of(std::span<Ref> factors) {
+  for (std::size_t i = 1; i < factors.size(); ++i)
+    for (std::size_t k = i; k > 0 && goes_left(factors[k], factors[k - 1]); --k)
+      std::swap(factors[k], factors[k - 1]);
+  Ref product;
+  for (Ref f : factors) product = product ? product * f : f;
+  return product;
+}
+
 bool cannot_wrap(Op op, Ref a, Ref b) {
   DType t = a.dtype();
   if (t == DType::WeakInt) return true;
@@ -101,7 +125,64 @@ void Sum::add(const Sum& other, std::int64_t k) {
   add_constant(Wide{other.constant} * k);
 }
 
+namespace {
+
+// What x is below whatever the values: the symbolic extent of a range, the symbolic divisor of a remainder.
+Ref end_of(Ref x) {
+  Ref end = x.is(Op::Range) ? x.src(0) : x.is(Op::FloorMod) && x.src(1).lo() > 0 ? x.src(1) : nullptr;
+  return end && x.dtype() == DType::WeakInt && !pg::constant(end) ? end : nullptr;
+}
+
+bool has_end(Ref base) {
+  while (base.is(Op::Mul)) {
+    if (end_of(base.src(1))) return true;
+    base = base.src(0);
+  }
+  return static_cast<bool>(end_of(base));
+}
+
+}  // namespace
+
+// The sum with ranges of symbolic extent at the end that makes it greatest, or least.
+Sum Sum::at_ends(bool greatest) const {
+  Sum out(like_, Exact);
+  out.add_constant(constant);
+  for (const Term& t : terms) {
+    absl::InlinedVector<Ref, 8> factors = chain_of(Op::Mul, t.base);
+    bool negative = std::any_of(factors.begin(), factors.end(), [](Ref f) { return f.lo() < 0; });
+    if (negative) {
+      out.add_term(t.base, t.coef);
+      continue;
+    }
+    bool high = (t.coef > 0) == greatest;
+    Sum product(like_, Exact);
+    product.add_constant(1);
+    for (Ref f : factors) {
+      Ref end = end_of(f);
+      Sum factor(like_, Exact);
+      if (!end) {
+        factor.add_term(f, 1);
+      } else if (high) {
+        factor.add(end);
+        factor.add_constant(-1);
+      }
+      product = product * factor;
+    }
+    out.add(product, t.coef);
+  }
+  return out;
+}
+
 Bounds Sum::bounds() const {
+  Bounds r = bounds_of_terms();
+  if (std::none_of(terms.begin(), terms.end(), [](const Term& t) { return has_end(t.base); })) return r;
+  Sum greatest = at_ends(true), least = at_ends(false);
+  if (!greatest.failed()) r.hi = std::min(r.hi, greatest.bounds_of_terms().hi);
+  if (!least.failed()) r.lo = std::max(r.lo, least.bounds_of_terms().lo);
+  return r;
+}
+
+Bounds Sum::bounds_of_terms() const {
   Bounds r{constant, constant};
   for (const Term& t : terms) {
     // Bounds of a weak integer at the ends of int64 mean that nothing is known: keep them out of reach of
@@ -118,6 +199,22 @@ Bounds Sum::bounds() const {
     r.hi += k > 0 ? times(hi) : times(lo);
   }
   return r;
+}
+
+Sum operator*(const Sum& a, const Sum& b) {
+  Sum out(a.like_, a.mode_);
+  out.failed_ = a.failed_ || b.failed_;
+  for (const Term& x : a.terms) {
+    for (const Term& y : b.terms) {
+      absl::InlinedVector<Ref, 8> factors = chain_of(Op::Mul, x.base);
+      for (Ref f : chain_of(Op::Mul, y.base)) factors.push_back(f);
+      out.add_term(product_of(factors), out.fit(Wide{x.coef} * y.coef));
+    }
+    out.add_term(x.base, out.fit(Wide{x.coef} * b.constant));
+  }
+  for (const Term& y : b.terms) out.add_term(y.base, out.fit(Wide{y.coef} * a.constant));
+  out.add_constant(Wide{a.constant} * b.constant);
+  return out;
 }
 
 bool Sum::fits() const {

@@ -45,7 +45,10 @@ class Sum {
   /// Position of a base, or -1.
   int find(Ref base) const;
 
-  /// What the bounds of the bases say. Only of Exact sums, and of weak ones.
+  /// The product, multiplied out. Of few terms, so that it stays small.
+  friend Sum operator*(const Sum& a, const Sum& b);
+
+  /// What the bounds of the bases say, and that a range ends below its extent. Only of Exact sums, and of weak ones.
   Bounds bounds() const;
   /// True if a node of this dtype holds the value without wrapping.
   bool fits() const;
@@ -63,11 +66,18 @@ class Sum {
 
  private:
   std::int64_t fit(Wide v);
+  Bounds bounds_of_terms() const;
+  Sum at_ends(bool greatest) const;
 
   Ref like_;
   Mode mode_;
   bool failed_ = false;
 };
+
+/// The operands of a chain of one associative op, from left to right.
+absl::InlinedVector<Ref, 8> chain_of(Op op, Ref root);
+/// Their product as a chain in canonical order. Sorts them.
+Ref product_of(std::span<Ref> factors);
 
 /// True if the sum or product of integers a, b cannot leave the dtype. Weak integers never do.
 bool cannot_wrap(Op op, Ref a, Ref b);

@@ -123,20 +123,21 @@ Ref product_rule(const Match& m) {
     }
     return constant(a.src(1)) ? a.src(0) * b + a.src(1) * b : nullptr;
   }
+  if (root.dtype() == DType::WeakInt && (a.is(Op::Add) || b.is(Op::Add))) {
+    // Symbolic sizes are polynomials, multiplied out while that is short.
+    Sum l = Sum::of(a, Sum::Ring), r = Sum::of(b, Sum::Ring);
+    if ((l.terms.size() + 1) * (r.terms.size() + 1) <= 10) return (l * r).build();
+  }
   if ((!a.is(Op::Mul) && !b.is(Op::Mul)) || follows(Op::Mul, a, b)) return nullptr;
   absl::InlinedVector<Ref, 8> factors;
   Ref scale;
   for (Ref f : chain_of(Op::Mul, root)) {
-    if (constant(f)) {
+    if (constant(f))
       scale = scale ? scale * f : f;
-      continue;
-    }
-    std::size_t k = factors.size();
-    factors.push_back(f);
-    for (; k > 0 && goes_left(factors[k], factors[k - 1]); --k) std::swap(factors[k], factors[k - 1]);
+    else
+      factors.push_back(f);
   }
-  Ref product;
-  for (Ref f : factors) product = product ? product * f : f;
+  Ref product = product_of(factors);
   return scale ? product ? product * scale : scale : product;
 }
 

@@ -37,8 +37,8 @@ Ref storage_node(Ref n) {
       n = s = s.src(0);
     else if (s.is(Op::Reshape) || (s.is(Op::Contiguous) && !s.src(0).has(kMovement)))
       s = s.src(0);
-    else
-      return s.has(kMovement) ? n : s;
+    else  // constants and the like have no storage that a movement could rename
+      return s.has(kMovement) || s.is(Op::Const) || s.is(Op::Arange) || s.is(Op::ScalarParam) || s.is(Op::Bind) ? n : s;
   }
 }
 
@@ -247,8 +247,21 @@ void Planner::start_write(Ref node) {
   }
   Index target = kernel.target;
   Ref n = view;
-  for (; !same(n, view_base(view)); n = n.src(0))
+  for (; !same(n, view_base(view)); n = n.src(0)) {
     if (n.has(kMovement)) target = source_index(n, target);
+    if (!n.is(Op::Bitcast)) continue;
+    auto to = static_cast<std::int64_t>(itemsize(n.dtype())), from = static_cast<std::int64_t>(itemsize(n.src(0).dtype()));
+    if (to == from) continue;
+    if (kernel.store_dtype != DType::Void) throw ValueError("[assign] a view with more than one bitcast between element sizes cannot be written");
+    kernel.store_dtype = n.dtype();
+    Ref& last = target.at.back();
+    if (to < from) {
+      kernel.part = last % (from / to);
+      last = last / (from / to);
+    } else {
+      last = last * (to / from);
+    }
+  }
   kernel.target = target;
   kernel.target_shape = shape_of(n);
   if (whole || donated) return;
@@ -288,6 +301,21 @@ void Planner::children_of(Entry& e) {
   };
   if (n.has(kMovement)) return child(n.src(0), source_index(n, e.index), e.evals, e.in_reduce);
   if (passes_through(n) || n.is(Op::Copy)) return child(n.src(0), e.index, e.evals, e.in_reduce);
+  if (n.is(Op::Bitcast) && itemsize(n.dtype()) != itemsize(n.src(0).dtype())) {
+    // Elements of the last axis are taken apart, or put together.
+    auto to = static_cast<std::int64_t>(itemsize(n.dtype())), from = static_cast<std::int64_t>(itemsize(n.src(0).dtype()));
+    Index index = e.index;
+    Ref last = e.index.at.back();
+    if (to < from) {
+      index.at.back() = last / (from / to);
+      return child(n.src(0), index, e.evals, e.in_reduce);
+    }
+    for (std::int64_t k = 0; k < to / from; ++k) {
+      index.at.back() = last * (to / from) + k;
+      child(n.src(0), index, e.evals, e.in_reduce);
+    }
+    return;
+  }
   if (n.has(kElementwise)) {
     Ref shape = shape_of(n);
     for (Node* s : n.srcs()) child(s, broadcast_index(shape, shape_of(s), e.index), e.evals, e.in_reduce);

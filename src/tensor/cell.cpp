@@ -5,10 +5,13 @@
 
 #include "engine/engine.h"
 #include "runtime/device.h"
+#include "tensor/watch.h"
 
 namespace pg::detail {
 namespace {
 
+thread_local CellWatch* t_watch = nullptr;
+std::uint64_t g_serial = 0;  // guarded like the next
 Cell* g_cells = nullptr;  // all of them; guarded by the graph's lock
 
 constexpr std::int64_t kPlaceholder = -1;
@@ -63,6 +66,10 @@ Ref detached(Ref node) { return node.is(Op::Detach) ? node : make(Op::Detach, no
 }  // namespace
 
 Cell* first_cell() { return g_cells; }
+std::uint64_t last_serial() { return g_serial; }
+
+CellWatch* watch_cells(CellWatch* watch) { return std::exchange(t_watch, watch); }
+CellWatch* cell_watch() { return t_watch; }
 
 bool try_retain(Impl& impl) {
   std::uint32_t refs = impl.refs.load(std::memory_order_relaxed);
@@ -82,7 +89,7 @@ Device device_named(std::string_view name) {
 
 Device default_device() { return device_named(engine::default_device()); }
 
-Cell::Cell(Ref contents_node, Device where, bool has_history) : Impl(true, this), device(where), tracked(has_history) {
+Cell::Cell(Ref contents_node, Device where, bool has_history) : Impl(true, this), serial(++g_serial), device(where), tracked(has_history) {
   node = contents_node;
   next = g_cells;
   if (next) next->prev = this;
@@ -134,6 +141,7 @@ Value read(const Tensor& x, const char* op) {
   if (!impl)
     throw ValueError("[" + std::string(op) + "] the tensor holds nothing: it was never given a value, or was moved from");
   Cell& cell = *impl->cell;
+  if (t_watch) t_watch->touched(cell);
   bool history = !NoGrad::enabled();
   if (!history && (cell.marked || cell.tracked)) {
     Ref node = contents(*impl);
@@ -203,6 +211,16 @@ void mark(Cell& cell, bool on) {
   contents_changed(cell);
 }
 
+void overwrite(Cell& cell, Ref leaf) {
+  cell.node = leaf;
+  cell.tracked = false;
+  cell.leaf = UOp();
+  cell.history_end = nullptr;
+  ++cell.version;
+  cell.last_write = "jit";
+  contents_changed(cell);
+}
+
 void end_history(Cell& cell, const char* why) {
   if (!cell.tracked) return;
   Ref node = cell.node;
@@ -215,6 +233,7 @@ void end_history(Cell& cell, const char* why) {
 void write(const Tensor& x, const Value& value, const char* op) {
   Impl& impl = *x.impl();
   Cell& cell = *impl.cell;
+  if (t_watch) t_watch->touched(cell);
   Ref old = cell.node, v = value.node, view = old;
   bool whole = impl.whole, tracked = value.tracked && !cell.marked;
   if (value.tracked && cell.marked) v = detached(v);

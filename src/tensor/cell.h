@@ -65,6 +65,7 @@ struct LeafId final : Payload {
 
 struct Cell final : Impl {
   Cell(Ref contents, Device where, bool has_history);
+  const std::uint64_t serial;  // Cells made later have greater ones
   Device device;
   bool tracked;          // the contents depend on a gradient target, differentiably
   bool marked = false;   // is a gradient target
@@ -81,6 +82,8 @@ struct Cell final : Impl {
 
 /// The last opened cell; the rest follow by `next`.
 Cell* first_cell();
+/// The serial of the Cell made last.
+std::uint64_t last_serial();
 
 /// One more reference, unless the last one is just being given up.
 bool try_retain(Impl& impl);

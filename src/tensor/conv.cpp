@@ -186,7 +186,7 @@ Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOption
   DType out = options.dtype != DType::Void ? options.dtype : strong(promote(x.dtype(), w.dtype()));
   DType wide = accumulator(out);
   std::int64_t channels = dims(sw)[1], filters = dims(sw)[0] / groups;
-  Ref y = windows(pad_spatial(cast(cast(x.node, out), wide), padding), size, stride, dilation);
+  Ref y = windows(pad_spatial(pg::cast(pg::cast(x.node, out), wide), padding), size, stride, dilation);
   // (batch, groups, 1, channels, o..., k...) * (1, groups, filters, channels, 1..., k...), summed up over channels and k.
   Ref sy = shape_of(y);
   Sizes left{dim(sy, 0), idx(groups), idx(1), idx(channels)}, right{idx(1), idx(groups), idx(filters), idx(channels)}, result{dim(sy, 0), idx(groups * filters)};
@@ -201,8 +201,8 @@ Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOption
     right.push_back(idx(size[static_cast<std::size_t>(i)]));
     summed |= std::uint64_t{1} << (4 + n + i);
   }
-  Ref product = pg::reshape(y, shape_of_sizes(left)) * pg::reshape(cast(cast(w.node, out), wide), shape_of_sizes(right));
-  Ref sum = cast(pg::reshape(pg::reduce(product, Op::Add, summed), shape_of_sizes(result)), out);
+  Ref product = pg::reshape(y, shape_of_sizes(left)) * pg::reshape(pg::cast(pg::cast(w.node, out), wide), shape_of_sizes(right));
+  Ref sum = pg::cast(pg::reshape(pg::reduce(product, Op::Add, summed), shape_of_sizes(result)), out);
   Tensor r = computed(sum, x.tracked || w.tracked, detail::device_of(kName, x, w));
   if (!bias.defined()) return r;
   Ref sb = detail::read(bias, kName).shape();

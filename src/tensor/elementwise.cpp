@@ -227,7 +227,7 @@ Tensor where(const Tensor& condition, const Operand& a, const Operand& b) {
     detail::fail<DTypeError>(kName, "the condition is {}, not bool: compare it with something", detail::text(c.dtype()));
   detail::Operands o = detail::operands(kName, a, b);
   detail::broadcast_of(kName, c.shape(), detail::broadcast_of(kName, o.a.shape(), o.b.shape()));
-  Device device = detail::device_of(kName, c, {nullptr, false, o.device});
+  detail::Device device = detail::device_of(kName, c, {nullptr, false, o.device});
   return detail::computed(where(c.node, o.a.node, o.b.node), o.tracked(), device);
 }
 

@@ -69,7 +69,7 @@ class Walk {
 
   void spread(Ref n, Gradient g) {
     bool plain_movement = n.has(kMovement) && !n.is(Op::Expand);
-    if (g.mask && !n.has(kElementwise) && !plain_movement) g = {applied(g)};
+    if (g.mask && !n.has(kElementwise) && !plain_movement) g = {applied(g), {}};
     g.value = expand(g.value, shape_of(n));
     Ref answer = rules::gradient().apply(make(Op::Tuple, DType::Void, {n, n, g.value}));
     if (!answer) throw ValueError("[backward] " + std::string(info(n.op()).name) + " has no gradient");
@@ -107,7 +107,7 @@ class Walk {
     v = cast(reduce(cast(v, accumulator(t)), Op::Add, axes), t);
     Sizes sizes = sizes_of(shape_of(v));
     if (extra > 0) sizes.erase(sizes.begin(), sizes.begin() + extra);
-    return {reshape(v, shape_of_sizes(sizes))};
+    return {reshape(v, shape_of_sizes(sizes)), {}};
   }
 
   void add(Ref n, const Gradient& g) {
@@ -117,7 +117,7 @@ class Walk {
     if (sum.mask && g.mask && same(sum.mask, g.mask))
       sum = {sum.value + g.value, g.mask, sum.spoiled || g.spoiled};
     else
-      sum = {applied(sum) + applied(g)};
+      sum = {applied(sum) + applied(g), {}};
   }
 
   std::vector<Ref> order_;
@@ -227,7 +227,7 @@ std::vector<Tensor> Tensor::gradient(TensorList targets, const Tensor& given) co
     if (it != gradients.end())
       out.push_back(computed(it->second, !NoGrad::enabled(), cell.device));
     else
-      out.push_back(computed(expand(const_like(cell.node, 0), shape_of(cell.node)), false, cell.device));
+      out.push_back(computed(pg::expand(const_like(cell.node, 0), shape_of(cell.node)), false, cell.device));
   }
   return out;
 }

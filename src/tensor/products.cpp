@@ -31,7 +31,7 @@ Tensor Tensor::matmul(const Tensor& other, DType t) const {
   if (rb > 1) std::swap(order[static_cast<std::size_t>(rb - 1)], order[static_cast<std::size_t>(rb - 2)]);
   if (rb > 1) std::swap(right[right.size() - 1], right[right.size() - 2]);
   if (ra > 1 && rb > 1) right.insert(right.end() - 2, idx(1));
-  Ref x = cast(cast(a.node, out), wide), w = cast(cast(b.node, out), wide);
+  Ref x = pg::cast(pg::cast(a.node, out), wide), w = pg::cast(pg::cast(b.node, out), wide);
   x = pg::reshape(x, shape_of_sizes(left));
   w = pg::reshape(pg::permute(w, order), shape_of_sizes(right));
   if (!broadcast(shape_of(x), shape_of(w)))
@@ -42,7 +42,7 @@ Tensor Tensor::matmul(const Tensor& other, DType t) const {
   Sizes result = sizes_of(shape_of(sum));
   result.pop_back();
   sum = pg::reshape(sum, shape_of_sizes(result));
-  return computed(cast(sum, out), a.tracked || b.tracked, detail::device_of(kName, a, b));
+  return computed(pg::cast(sum, out), a.tracked || b.tracked, detail::device_of(kName, a, b));
 }
 
 Tensor Tensor::linear(const Tensor& weight, const Tensor& bias) const {

@@ -9,6 +9,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include "tensor/ops.h"
+#include "tensor/watch.h"
 
 namespace pg {
 namespace detail {
@@ -38,6 +39,8 @@ std::uint32_t last_word_of_sha256(std::uint32_t message) {
   }
   return s[7] + kStart[7];
 }
+
+constexpr std::string_view kOffset = "random offset of ";
 
 struct Generator {
   std::uint32_t number;     // in the order in which devices first drew
@@ -69,7 +72,7 @@ Draw draw(Device device, std::int64_t words) {
     offset = g.offset;
     g.offset += words;
   }
-  Ref at = bind(var("random offset of " + *device, 0, std::int64_t{1} << 62, i64), offset);
+  Ref at = bind(var(std::string(kOffset) + *device, 0, std::int64_t{1} << 62, i64), offset);
   return {alu(Op::Threefry, {cast(at, u64), int_const(u64, static_cast<std::int64_t>(key))})};
 }
 
@@ -132,6 +135,29 @@ double fan_in(const Shape& shape) {
 }
 
 }  // namespace
+
+std::int64_t random_offset(Device device) {
+  Generators& all = Generators::get();
+  std::lock_guard lock(all.mutex);
+  auto it = all.of.find(device);
+  return it == all.of.end() ? 0 : it->second.offset;
+}
+absl::flat_hash_map<Device, std::int64_t> random_offsets() {
+  Generators& all = Generators::get();
+  std::lock_guard lock(all.mutex);
+  absl::flat_hash_map<Device, std::int64_t> out;
+  for (auto& [device, g] : all.of) out[device] = g.offset;
+  return out;
+}
+void advance_random(Device device, std::int64_t words) {
+  Generators& all = Generators::get();
+  std::lock_guard lock(all.mutex);
+  all.of.try_emplace(device, Generator{static_cast<std::uint32_t>(all.of.size())}).first->second.offset += words;
+}
+Device generator_of(Ref bind) {
+  std::string_view name = bind.src(0).str();
+  return name.starts_with(kOffset) ? device_named(name.substr(kOffset.size())) : nullptr;
+}
 }  // namespace detail
 
 using namespace detail;

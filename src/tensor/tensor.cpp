@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "tensor/ops.h"
+#include "tensor/watch.h"
 
 namespace pg {
 
@@ -86,6 +87,7 @@ Ref constant_of(Ref node) {
 
 // The elements in their own dtype.
 std::vector<std::uint8_t> bytes_of(const Tensor& x, std::size_t n, const char* op) {
+  if (CellWatch* watch = cell_watch()) watch->value_read(op);
   UOp buffer;
   {
     GraphScope scope;

@@ -126,7 +126,7 @@ TEST(Safetensors, HeadersOfAnotherForm) {
   EXPECT_EQ(error_of(safetensors(R"({"a":null})", "")),
             "the header is malformed at byte 13: not an object, as there should be");
   EXPECT_EQ(error_of(safetensors(R"({"__metadata__":{"a":"b\"","c":-12}})", "")),
-            "the header is malformed at byte 40: not a string, as there should be");
+            "the header is malformed at byte 39: not a string, as there should be");
   EXPECT_EQ(error_of(safetensors(R"({"__metadata__":{"a":"","a":""}})", "")),
             "the header is malformed at byte 32: the metadata \"a\" again");
   EXPECT_EQ(error_of(changed(R"("U8")", "8")),
@@ -142,7 +142,7 @@ TEST(Safetensors, HeadersOfAnotherForm) {
   EXPECT_EQ(error_of(changed("[0,4]", "[0,4,4]")),
             "the header is malformed at byte 59: not two numbers of at least 0, as there should be");
   EXPECT_EQ(error_of(changed(R"("shape":[4],)", "")),
-            "the header is malformed at byte 12: \"a\" has no shape");
+            "the header is malformed at byte 13: \"a\" has no shape");
   EXPECT_EQ(error_of(changed(R"("shape")", R"("dtype")")),
             "the header is malformed at byte 27: \"dtype\" again");
   EXPECT_EQ(error_of(changed(R"("shape")", R"("form")")),

@@ -12,8 +12,12 @@ namespace {
 class Movement : public testing::Test {
  protected:
   Ref simplified(Ref x) { return rewrite(x, rules::movement(), {.name = "test"}); }
-  static Ref shape(std::initializer_list<std::int64_t> dims) { return shape_node(Dims(dims.begin(), dims.size())); }
-  static Ref leaf(std::initializer_list<std::int64_t> dims, DType t = f32) { return param(0, t, shape(dims)); }
+  static Ref shape(std::initializer_list<std::int64_t> dims) {
+    return shape_node(Dims(dims.begin(), dims.size()));
+  }
+  static Ref leaf(std::initializer_list<std::int64_t> dims, DType t = f32) {
+    return param(0, t, shape(dims));
+  }
   GraphScope scope;
 };
 
@@ -26,23 +30,29 @@ TEST_F(Movement, ChainsOfOneKindAreOne) {
   Ref x = leaf({2, 3, 4});
   EXPECT_TRUE(same(simplified(raw(Op::Reshape, {raw(Op::Reshape, {x, shape({6, 4})}), shape({24})})),
                    reshape(x, shape({24}))));
-  EXPECT_TRUE(same(simplified(raw(Op::Reshape, {raw(Op::Reshape, {x, shape({6, 4})}), shape({2, 3, 4})})), x));
+  EXPECT_TRUE(
+      same(simplified(raw(Op::Reshape, {raw(Op::Reshape, {x, shape({6, 4})}), shape({2, 3, 4})})), x));
   std::int64_t there[] = {1, 2, 0}, back[] = {2, 0, 1};
   Ref moved = raw(Op::Permute, {x}, Arg{.p = ints_payload(there)});
   EXPECT_TRUE(same(simplified(raw(Op::Permute, {moved}, Arg{.p = ints_payload(back)})), x));
   EXPECT_TRUE(same(simplified(raw(Op::Flip, {raw(Op::Flip, {x}, Arg{.i = 3})}, Arg{.i = 3})), x));
-  EXPECT_TRUE(same(simplified(shrink(shrink(x, shape({2, 2, 3}), shape({0, 1, 1})), shape({1, 2, 2}), shape({1, 0, 1}))),
-                   shrink(x, shape({1, 2, 2}), shape({1, 1, 2}))));
-  EXPECT_TRUE(same(simplified(pad(pad(x, shape({2, 5, 4}), shape({0, 1, 0})), shape({3, 7, 4}), shape({1, 2, 0}))),
-                   pad(x, shape({3, 7, 4}), shape({1, 3, 0}))));
+  EXPECT_TRUE(same(
+      simplified(shrink(shrink(x, shape({2, 2, 3}), shape({0, 1, 1})), shape({1, 2, 2}), shape({1, 0, 1}))),
+      shrink(x, shape({1, 2, 2}), shape({1, 1, 2}))));
+  EXPECT_TRUE(
+      same(simplified(pad(pad(x, shape({2, 5, 4}), shape({0, 1, 0})), shape({3, 7, 4}), shape({1, 2, 0}))),
+           pad(x, shape({3, 7, 4}), shape({1, 3, 0}))));
 }
 
 TEST_F(Movement, ShrinksCutPadsAway) {
   Ref x = leaf({4, 4}), padded = pad(x, shape({6, 8}), shape({1, 2}));
   EXPECT_TRUE(same(simplified(shrink(padded, shape({4, 4}), shape({1, 2}))), x));
-  EXPECT_TRUE(same(simplified(shrink(padded, shape({2, 3}), shape({2, 3}))), shrink(x, shape({2, 3}), shape({1, 1}))));
-  EXPECT_TRUE(same(simplified(shrink(padded, shape({6, 6}), shape({0, 1}))), pad(x, shape({6, 6}), shape({1, 1}))));
-  EXPECT_TRUE(same(simplified(shrink(padded, shape({1, 8}), shape({0, 0}))), expand(const_like(x, 0), shape({1, 8}))));
+  EXPECT_TRUE(same(simplified(shrink(padded, shape({2, 3}), shape({2, 3}))),
+                   shrink(x, shape({2, 3}), shape({1, 1}))));
+  EXPECT_TRUE(
+      same(simplified(shrink(padded, shape({6, 6}), shape({0, 1}))), pad(x, shape({6, 6}), shape({1, 1}))));
+  EXPECT_TRUE(same(simplified(shrink(padded, shape({1, 8}), shape({0, 0}))),
+                   expand(const_like(x, 0), shape({1, 8}))));
 }
 
 TEST_F(Movement, OperandsThatBroadcastAnywayAreNotExpanded) {
@@ -70,7 +80,9 @@ TEST_F(Movement, TheViewOfAWriteStillEndsAtWhatIsWritten) {
 
 TEST_F(Movement, RandomChainsKeepTheirValue) {
   std::mt19937 random(7);
-  auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
+  auto below = [&](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
   for (int round = 0; round < 3000; ++round) {
     std::vector<std::int64_t> first;
     for (std::int64_t k = 0, n = below(4); k < n; ++k) first.push_back(below(5) ? 1 + below(4) : below(2));
@@ -111,7 +123,8 @@ TEST_F(Movement, RandomChainsKeepTheirValue) {
             offset[i] = below(3);
             d[i] += offset[i] + below(3);
           }
-          if (numel(shape_node(Dims(d))) < 500) x = raw(Op::Pad, {x, shape_node(Dims(d)), shape_node(Dims(offset))});
+          if (numel(shape_node(Dims(d))) < 500)
+            x = raw(Op::Pad, {x, shape_node(Dims(d)), shape_node(Dims(offset))});
           break;
         case 4:
           for (std::size_t i = 0; i < d.size(); ++i) {
@@ -120,23 +133,28 @@ TEST_F(Movement, RandomChainsKeepTheirValue) {
           }
           x = raw(Op::Shrink, {x, shape_node(Dims(d)), shape_node(Dims(offset))});
           break;
-        case 5: x = raw(Op::Flip, {x}, Arg{.i = d.empty() ? 0 : 1 + below((1 << d.size()) - 1)}); break;
+        case 5:
+          x = raw(Op::Flip, {x}, Arg{.i = d.empty() ? 0 : 1 + below((1 << d.size()) - 1)});
+          break;
         case 6:
-          if (!d.empty()) x = reduce(x, below(2) ? Op::Add : Op::Max, static_cast<std::uint64_t>(below(1 << d.size())));
+          if (!d.empty())
+            x = reduce(x, below(2) ? Op::Add : Op::Max, static_cast<std::uint64_t>(below(1 << d.size())));
           break;
         default: {
           for (auto& e : d)
             if (!below(3)) e = 1;
           if (!d.empty() && below(2)) d.erase(d.begin());
           Ref other = param(1, i32, shape_node(Dims(d)));
-          x = below(2) ? x + expand(other, shape_of(x)) : where(x < other, x, expand(int_const(i32, 3), shape_of(x)));
+          x = below(2) ? x + expand(other, shape_of(x))
+                       : where(x < other, x, expand(int_const(i32, 3), shape_of(x)));
         }
       }
     }
     auto leaves = [](Ref n) {
       Dims d = dims(n.src(0));
       eval::Array a(n.dtype(), {d.begin(), d.end()});
-      for (std::size_t i = 0; i < a.data.size(); ++i) a.data[i].i = static_cast<std::int64_t>(i * 7 % 23) + n.i();
+      for (std::size_t i = 0; i < a.data.size(); ++i)
+        a.data[i].i = static_cast<std::int64_t>(i * 7 % 23) + n.i();
       return a;
     };
     Ref y = simplified(x);

@@ -1,5 +1,5 @@
-// The error function. Near zero x + x p(x^2); beyond, 1 - erfc |x| with erfc^(1/4) a polynomial in f32, whose rounding
-// errors erfc makes small again, and log erfc a polynomial in f64.
+// The error function: x + x p(x^2) near zero; beyond, 1 - erfc |x| with erfc^(1/4) a polynomial in f32, whose
+// rounding errors erfc makes small again, and log erfc a polynomial in f64.
 #pragma once
 
 #include "rules/functions/coefficients.h"

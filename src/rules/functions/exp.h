@@ -1,8 +1,9 @@
 // exp, exp2 and tanh.
 //
-// x = n ln 2 + r with |r| <= ln 2 / 2 (Cody and Waite 1980; fma makes the first product exact), then e^r = 1 + r q(r)
-// with q a minimax polynomial. n is found by adding a large constant, after which it also stands in the low bits of the
-// sum, where powers of two are made from it without a conversion.
+// x = n ln 2 + r with |r| <= ln 2 / 2 (Cody and Waite, "Software Manual for the Elementary Functions", 1980;
+// fma makes the first product exact), then e^r = 1 + r q(r) with q a minimax polynomial. n is found by adding
+// a large constant, after which it also stands in the low bits of the sum, where powers of two are made from
+// it without a conversion.
 #pragma once
 
 #include "rules/functions/coefficients.h"
@@ -50,7 +51,8 @@ V power_f64(const V& shifted) {
   return bitcast_f64(n << whole(n, 52));
 }
 
-/// p * 2^n from bias kTwoBias, into the subnormals and to infinity: two factors, of which only the second rounds.
+/// p * 2^n from bias kTwoBias, into the subnormals and to infinity: of the two products only the second
+/// rounds.
 template <class V>
 V scale_f32(const V& p, const V& shifted) {
   auto n = bitcast_i32(shifted);

@@ -1,5 +1,6 @@
-// log and log2. x = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), subnormals scaled up first;
-// log x = e ln 2 + f + f^2 q(f) with q a minimax polynomial. No division: on vectors it costs more than the extra terms.
+// log and log2. x = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), subnormals scaled up first; then
+// log x = e ln 2 + f + f^2 q(f) with q a minimax polynomial. The classic s = f / (2 + f) needs fewer terms
+// but a division, which on vectors costs more than they do.
 #pragma once
 
 #include "rules/functions/coefficients.h"

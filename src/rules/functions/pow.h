@@ -1,5 +1,5 @@
-// pow: |x|^y = e^(y log |x|) with the logarithm as a sum of two floats, good to about twice the significand's bits that
-// y can bring up, and the special cases of C99 Annex F.9.4.4.
+// pow: |x|^y = e^(y log |x|) with the logarithm as a sum of two floats, since y can be as large as to bring
+// its error up by the digits of the exponent; and the special cases of C99 Annex F.9.4.4.
 #pragma once
 
 #include "rules/functions/coefficients.h"
@@ -59,8 +59,8 @@ Pair<V> log_pair_f64(const V& a) {
   return {sum.hi, sum.lo + (head.lo + (g_lo + h_lo) + e * c(kLn2Cut_64Lo * 0x1p-52))};
 }
 
-/// (y log a for a = |x|) as a sum of two, clamped to [lo, hi], log 0 = -inf and log inf = inf included.
-/// y is clamped first, to where even the a next to 1 over- or underflow, so that no inf * 0 arises.
+/// y log a as a sum of two, clamped to [lo, hi], log 0 = -inf and log inf = inf included. y is clamped first,
+/// to where even the a next to 1 over- and underflow, so that no inf * 0 arises.
 template <class V>
 Pair<V> pow_exponent(const V& a, const V& y, const Pair<V>& log, double y_max, double lo, double hi) {
   auto c = [&](double v) { return real(a, v); };
@@ -73,7 +73,7 @@ Pair<V> pow_exponent(const V& a, const V& y, const Pair<V>& log, double y_max, d
   return {where(under, c(lo), where(over, c(hi), v)), where(or_(under, over), c(0), tail)};
 }
 
-/// y is an integer; y is an odd integer (both true of none of NaN; infinities are even).
+/// Whether y is an integer, and an odd one. Infinities are even; NaN is neither.
 template <class V, class B>
 struct Parity {
   B integer, odd;
@@ -86,7 +86,7 @@ auto parity(const V& y) {
   return Parity<V, decltype(integer)>{integer, and_(integer, ne(trunc(half), half))};
 }
 
-/// Where x < 0 is finite and y no integer the power is NaN; where x is 1 or y is 0 it is 1, NaN notwithstanding.
+/// Where x < 0 is finite and y no integer the power is NaN; where x is 1 or y is 0 it is 1, also of NaN.
 template <class V, class B>
 V pow_edges(const V& x, const V& y, const B& y_integer, const V& power) {
   auto c = [&](double v) { return real(x, v); };

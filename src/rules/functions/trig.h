@@ -1,7 +1,8 @@
-// sin, cos and tan over the whole range. |x| = r + q pi/2 with |r| <= pi/4 by Payne and Hanek (1983), in integers: of the
-// bits of 2/pi only a window matters, those above give multiples of 4, those below vanish. The window is cut from
-// constants by a tree of WHEREs and a shift, multiplied by the significand, and the product is x 2/pi modulo 4 as a
-// fixed-point number; its fraction becomes r in two floats. Then minimax polynomials in r^2.
+// sin, cos and tan over the whole range. |x| = r + q pi/2 with |r| <= pi/4, in integers after Payne and Hanek
+// ("Radian Reduction for Trigonometric Functions", SIGNUM Newsletter, 1983): of the bits of 2/pi only a
+// window matters, since those above give multiples of 4 and those below vanish. The window is cut from
+// constants by a tree of WHEREs and a shift, and multiplied by the significand; the product is x 2/pi modulo
+// 4 as a fixed-point number, whose fraction becomes r in two floats. Then minimax polynomials in r^2.
 #pragma once
 
 #include "rules/functions/coefficients.h"
@@ -9,7 +10,7 @@
 
 namespace pg::rules::functions {
 
-/// r = hi + lo, and the quadrant as an integer whose two low bits count. hi >= 0 is not promised; lo is NaN where x is not finite.
+/// r = hi + lo, and q, of which only the two low bits count. lo is NaN where x is not finite.
 template <class V, class I>
 struct Reduced {
   V hi, lo;
@@ -41,9 +42,10 @@ auto reduce_f32(const V& x) {
   auto bits = bitcast_u32(a);
   auto k = [&](std::int64_t v) { return whole(bits, v); };
   using U = decltype(bits);
-  // t = exponent + 1 is 0 to 128 from 1/2 up (below, r = |x| replaces the result). 128 is made 127 by doubling the significand.
-  U t = (bits >> k(23)) - k(126);
-  U last = t >> k(7);
+  // From |x| = 1/2 up t counts exponents, 0 to 127 in its low bits; below, r is |x| and all this goes unused.
+  // At the last exponent, for which t would be 128, the significand is doubled instead.
+  U t = (bits >> k(23)) + k(2);
+  U last = t >> k(8);
   U m = ((bits & k(0x7fffff)) | k(0x800000)) << last;
   t = t - last;
   // w0 w1 w2 = floor(2/pi 2^(t + 70)) mod 2^96.
@@ -86,8 +88,8 @@ auto reduce_f64(const V& x) {
   auto bits = bitcast_u64(a);
   auto k = [&](std::int64_t v) { return whole(bits, v); };
   using U = decltype(bits);
-  U t = (bits >> k(52)) - k(1022);
-  U last = t >> k(10);
+  U t = (bits >> k(52)) + k(2);
+  U last = t >> k(11);
   U m = ((bits & k((std::int64_t{1} << 52) - 1)) | k(std::int64_t{1} << 52)) << last;
   t = t - last;
   // w0 w1 w2 = floor(2/pi 2^(t + 137)) mod 2^192.

@@ -1,5 +1,5 @@
-// Small words shared by the functions of this folder, on any V as described in rules/functions.h: constants, clamping,
-// polynomials, signs, and sums of two values.
+// Small words shared by the functions of this folder, on any V as described in rules/functions.h: constants,
+// clamping, polynomials, signs, and sums of two values.
 #pragma once
 
 #include <cstddef>
