@@ -22,6 +22,9 @@ inline std::vector<Op> ops_of(DType t, const Target& target) {
                  op == Op::And || op == Op::Or || op == Op::Xor || op == Op::Shl || op == Op::Shr;
     bool real = op == Op::Div || op == Op::Sqrt;
     if (is_float(t) ? whole : real) continue;
+    bool logical = op == Op::Add || op == Op::Mul || op == Op::Max || op == Op::Min || op == Op::And ||
+                   op == Op::Or || op == Op::Xor || op == Op::Where || info(op).flags & kComparison;
+    if (t == DType::Bool && !logical) continue;
     if (op == Op::Where || (target.computes.has(t) && target.has(op))) ops.push_back(op);
   }
   return ops;

@@ -16,6 +16,7 @@
 
 #include "ir/scalar.h"
 #include "render/program.h"
+#include "rules/spec.h"
 #include "runtime/device.h"
 #include "runtime/interp/code.h"
 
@@ -132,6 +133,7 @@ inline const std::vector<Backend>& backends() {
 inline void expect_all(Ref linear, const std::vector<Array>& buffers, const std::vector<Array>& expected,
                        const std::vector<std::int64_t>& scalars = {}, bool distinct = false,
                        const Target& target = Target::host_cpu()) {
+  rules::verify(linear, rules::Stage::Program, "test");
   ProgramInfo info = program_info(linear, "kernel", target);
   info.distinct = distinct;
   for (const Backend& backend : backends()) {
