@@ -9,6 +9,7 @@
 #include "engine/counters.h"
 #include "engine/engine.h"
 #include "engine/run.h"
+#include "ir/print.h"
 #include "rewrite/rewrite.h"
 #include "rules/symbolic.h"
 #include "schedule/index_map.h"
@@ -321,7 +322,7 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
   for (std::size_t k = 0; k < open.size(); ++k) {
     Ref r = roots[open[k]];
     int slot = s.outputs[k];
-    if (slot < 0) throw InternalError("[realize] a root without storage");
+    if (slot < 0) throw InternalError("[realize] a root without storage:\n" + print(r));
     auto at = static_cast<std::size_t>(slot);
     bool taken = at < s.params && call.donated[at];
     if (at < s.params && !taken) {
@@ -344,6 +345,14 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
   if (t_recorder) t_recorder({run, call.params, call.scalars, outputs, in_place});
   return results;
 }
+
+schedule::Schedule plan(std::span<const UOp> roots) {
+  GraphScope scope;
+  std::vector<Ref> nodes(roots.begin(), roots.end());
+  return schedule::schedule(make_call(nodes).sink, default_device());
+}
+
+UOp new_buffer(const std::string& device, DType t, Ref shape) { return leaf(new_storage(t, numel(shape), device), shape); }
 
 UOp next_version(Ref from, Ref shape) {
   Storage& s = storage_of(from);

@@ -32,13 +32,16 @@ double elements(Ref n) { return static_cast<double>(max_numel(shape_of(n))); }
 }  // namespace
 
 Ref storage_node(Ref n) {
+  Ref kept = n;  // what has the storage if the walk ends at a movement
   for (Ref s = n;;) {
     if (s.is(Op::Detach) || s.is(Op::Leaf) || s.is(Op::ContiguousBackward))
-      n = s = s.src(0);
+      kept = s = s.src(0);
     else if (s.is(Op::Reshape) || (s.is(Op::Contiguous) && !s.src(0).has(kMovement)))
       s = s.src(0);
-    else  // constants and the like have no storage that a movement could rename
-      return s.has(kMovement) || s.is(Op::Const) || s.is(Op::Arange) || s.is(Op::ScalarParam) || s.is(Op::Bind) ? n : s;
+    else if (s.is(Op::Const) || s.is(Op::Arange) || s.is(Op::ScalarParam) || s.is(Op::Bind))
+      return n;  // no storage that anything could rename
+    else
+      return s.has(kMovement) ? kept : s;
   }
 }
 
@@ -141,6 +144,9 @@ void Planner::process(Ref n) {
     if (!forced && entries.empty()) return;
     stored = forced || should_store(n, entries);
     if (stored) {
+      // What no source places is made where it is first read.
+      std::string& device = devices_[n.node()];
+      if (device.empty() && !entries.empty()) device = kernels_[static_cast<std::size_t>(entries_[static_cast<std::size_t>(entries[0])].kernel)].device;
       if (n.is(Op::After)) {
         start_write(n);
       } else if (n.is(Op::Copy)) {
