@@ -232,8 +232,7 @@ std::string ExactAlu::float_max(Op op, Shape s, const Operand& a, const Operand&
   return unary(Prim::Bits, s, bits.dtype, joined);
 }
 
-// --- casts
-// -----------------------------------------------------------------------------------------------------------
+// --- casts ---------------------------------------------------------------------------------------
 
 std::string ExactAlu::bitcast(Shape to, DType from, const std::string& x) {
   if (itemsize(from) != itemsize(to.dtype)) throw InternalError("[render] Bitcast between sizes");

@@ -160,8 +160,7 @@ TEST(Memory, InPlace) {
   expect_all(p.linear(), {a}, {out});
 }
 
-// --- loops and accumulators
-// ------------------------------------------------------------------------------------------
+// --- loops and accumulators ----------------------------------------------------------------------
 
 TEST(Loops, OfAnyLengthAlsoNone) {
   GraphScope scope;
@@ -282,8 +281,7 @@ TEST(Reductions, ATileOfAMatrixProduct) {
     expect_all(p.linear(), {Array(f32, m * n), a, b}, {c, a, b}, {}, distinct);
 }
 
-// --- arguments
-// -------------------------------------------------------------------------------------------------------
+// --- arguments -----------------------------------------------------------------------------------
 
 TEST(Arguments, ScalarsOfEveryInteger) {
   GraphScope scope;

@@ -64,7 +64,7 @@ TEST(Targets, NothingBecomesACall) {
     SCOPED_TRACE(cpu);
     runtime::LlvmCompiler compiler({.triple = "x86_64-linux-gnu", .cpu = cpu});
     for (DType t : {boolean, i8, u16, i32, u64, f16, bf16, f32, f64})
-      for (int lanes : {1, 2, 32}) {
+      for (int lanes : {1, 16}) {
         SCOPED_TRACE(name(t));
         for (Ref linear : {all_ops(t, lanes, target).linear, all_casts(t, lanes).linear, accesses(t)})
           EXPECT_NO_THROW(compiler.compile(render_llvm(linear, program_info(linear, "k", target), target)));

@@ -52,8 +52,7 @@ Word word_from_bits(DType t, Word bits) {
 
 Word mask_of(DType t) { return itemsize(t) == 8 ? ~Word{0} : (Word{1} << itemsize(t) * 8) - 1; }
 
-// --- elementwise
-// -----------------------------------------------------------------------------------------------------
+// --- elementwise ---------------------------------------------------------------------------------
 
 template <class F>
 bool lanes_f32(const Instruction& i, Word* frame, F f) {
@@ -119,8 +118,7 @@ void reduce(const Instruction& i, Word* frame) {
   frame[i.dst] = word_of(i.to, v[0]);
 }
 
-// --- machine
-// ---------------------------------------------------------------------------------------------------------
+// --- machine -------------------------------------------------------------------------------------
 
 struct Bound {
   std::byte* data;
