@@ -188,8 +188,8 @@ bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
   // What expands from few elements (one-hot, masks, broadcasts) is cheaper to make again than to read.
   if (inputs_.at(n.node()) * 4 <= size && work <= 16) return false;
   // Twice the arithmetic is still no worse than a store, a load, and a kernel more.
-  constexpr double kLoad = 1, kStore = 2, kPatience = 2;
-  return evals * work > kPatience * (size * (work + kStore) + evals * kLoad);
+  constexpr double kLoad = 1, kStore = 2, kPatience = 2, kLaunch = 4000;
+  return evals * work > kPatience * (size * (work + kStore) + evals * kLoad) + kLaunch;
 }
 
 int Planner::entry(Ref node, int kernel, const Index& index, double evals, bool in_reduce) {
