@@ -9,6 +9,7 @@
 #include "engine/counters.h"
 #include "engine/engine.h"
 #include "engine/run.h"
+#include "ir/print.h"
 #include "rewrite/rewrite.h"
 #include "rules/symbolic.h"
 #include "schedule/index_map.h"
@@ -83,7 +84,31 @@ UOp view(Ref buffer, std::int64_t start, Ref shape) {
   ensure_memory(base);
   std::size_t item = itemsize(base.dtype);
   Storage* s = new_storage(base.dtype, numel(shape), base.device, base.buffer.slice(static_cast<std::size_t>(start) * item, static_cast<std::size_t>(numel(shape)) * item));
+  s->parent = buffer;
+  s->start = start;
   return leaf(s, shape);
+}
+
+// The stored contents a node shows in another shape, or null.
+Ref reshaped_storage(Ref n) {
+  while (n.is(Op::Reshape) && !stored(n)) n = n.src(0);
+  return stored(n);
+}
+
+// A Shrink of stored contents that is a contiguous range of them: where it begins, or -1.
+std::int64_t slice_start(Ref n) {
+  if (!n.is(Op::Shrink) || !reshaped_storage(n.src(0)) || !is_concrete(n.src(1)) || !is_concrete(n.src(2)) || !is_concrete(shape_of(n.src(0)))) return -1;
+  Dims from = dims(shape_of(n.src(0))), to = dims(n.src(1)), offset = dims(n.src(2));
+  std::int64_t start = 0;
+  bool whole = true;  // all axes so far, from the last, are taken whole
+  bool single = true;
+  for (std::size_t i = from.size(); i-- > 0;) {
+    if (!whole && to[i] != 1) single = false;
+    whole &= to[i] == from[i];
+  }
+  if (!single) return -1;
+  for (std::size_t i = 0; i < from.size(); ++i) start = start * from[i] + offset[i];
+  return start;
 }
 
 // A graph of tensors turned into a call, and what its parameters stand for.
@@ -131,43 +156,49 @@ Call make_call(std::span<const Ref> roots) {
   Call call;
   absl::flat_hash_map<Node*, Ref> becomes;
   absl::InlinedVector<Ref, 8> srcs;
-  absl::flat_hash_map<Node*, Ref> param_of;
+  auto parameter = [&](Ref leaf, bool donated) {
+    Storage& s = storage_of(leaf);
+    std::int64_t slot = static_cast<std::int64_t>(call.params.size()) | (donated ? schedule::kDonated : 0);
+    Ref device = make(Op::Device, DType::Void, {}, Arg{.p = str_payload(s.device)});
+    call.params.emplace_back(leaf);
+    call.donated.push_back(donated);
+    return make(Op::Param, leaf.dtype(), {leaf.src(0), device}, Arg{.i = slot});
+  };
+  // What a node is in the call. Stored values become parameters when first asked for.
+  auto now = [&](Ref n) {
+    Ref b = stored(n);
+    auto [it, fresh] = becomes.try_emplace(b ? b.node() : n.node(), n);
+    if (!fresh || !b) return it->second;
+    Storage& s = storage_of(b);
+    bool donated = n.is(Op::Buffer) && written.contains(n.node()) && n->refs.load() == edges[n.node()] && s.refs.load() == 1 &&
+                   (!s.buffer || (s.buffer.allocation.use_count() == 1 && s.buffer.allocation->writable()));
+    Ref p = parameter(b, donated);
+    becomes[b.node()] = p;
+    return p;
+  };
   for (Ref n : order) {
-    if (Ref b = stored(n)) {
-      auto [it, fresh] = param_of.try_emplace(b.node());
-      if (fresh) {
-        Storage& s = storage_of(b);
-        bool donated = n.is(Op::Buffer) && written.contains(n.node()) && n->refs.load() == edges[n.node()] && s.refs.load() == 1 &&
-                       (!s.buffer || (s.buffer.allocation.use_count() == 1 && s.buffer.allocation->writable()));
-        std::int64_t slot = static_cast<std::int64_t>(call.params.size()) | (donated ? schedule::kDonated : 0);
-        Ref device = make(Op::Device, DType::Void, {}, Arg{.p = str_payload(s.device)});
-        it->second = make(Op::Param, b.dtype(), {b.src(0), device}, Arg{.i = slot});
-        call.params.emplace_back(b);
-        call.donated.push_back(donated);
-      }
-      becomes[n.node()] = it->second;
-      continue;
-    }
+    if (stored(n)) continue;
     if (n.is(Op::Bind)) {
       becomes[n.node()] = scalar_param(static_cast<std::int64_t>(call.scalars.size()), n.dtype(), n.lo(), n.hi());
       call.scalars.emplace_back(n);
       continue;
     }
+    // A range of a buffer is a parameter of its own, so that other ranges of it are the same call.
+    if (std::int64_t start = slice_start(n); start >= 0 && !written.contains(reshaped_storage(n.src(0)).node())) {
+      becomes[n.node()] = parameter(view(reshaped_storage(n.src(0)), start, shape_of(n)), false);
+      continue;
+    }
     bool changed = false;
     srcs.clear();
     for (Node* s : n.srcs()) {
-      auto it = becomes.find(s);
-      Ref to = it == becomes.end() ? Ref(s) : it->second;
+      Ref to = now(s);
       changed |= to.node() != s;
       srcs.push_back(to);
     }
     if (changed) becomes[n.node()] = with_srcs(n, srcs);
   }
   absl::InlinedVector<Ref, 8> out;
-  for (Ref r : roots) {
-    auto it = becomes.find(r.node());
-    out.push_back(it == becomes.end() ? r : it->second);
-  }
+  for (Ref r : roots) out.push_back(now(r));
   call.sink = sink({out.data(), out.size()});
   return call;
 }
@@ -291,7 +322,7 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
   for (std::size_t k = 0; k < open.size(); ++k) {
     Ref r = roots[open[k]];
     int slot = s.outputs[k];
-    if (slot < 0) throw InternalError("[realize] a root without storage");
+    if (slot < 0) throw InternalError("[realize] a root without storage:\n" + print(r));
     auto at = static_cast<std::size_t>(slot);
     bool taken = at < s.params && call.donated[at];
     if (at < s.params && !taken) {
@@ -305,7 +336,8 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
       }
       results[open[k]] = leaf(it->second, shape_of(r));
     }
-    cold(r).materialized = results[open[k]];
+    // A value that reads no storage is the same node in the cached call: it would keep its result there, for every device.
+    if (!same(call.sink.ref().src(static_cast<int>(k)), r)) cold(r).materialized = results[open[k]];
     if (t_recorder) {
       in_place.push_back(taken ? slot : -1);
       outputs.push_back(results[open[k]]);
@@ -315,10 +347,20 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
   return results;
 }
 
+schedule::Schedule plan(std::span<const UOp> roots) {
+  GraphScope scope;
+  std::vector<Ref> nodes(roots.begin(), roots.end());
+  return schedule::schedule(make_call(nodes).sink, default_device());
+}
+
+UOp new_buffer(const std::string& device, DType t, Ref shape) { return leaf(new_storage(t, numel(shape), device), shape); }
+
 UOp next_version(Ref from, Ref shape) {
   Storage& s = storage_of(from);
   return leaf(new_storage(s.dtype, s.elements, s.device, std::exchange(s.buffer, {})), shape);
 }
+
+UOp view_of(Ref buffer, std::int64_t start, Ref shape) { return view(buffer, start, shape); }
 
 UOp copy_of(Ref from) {
   Storage& s = storage_of(from);

@@ -156,6 +156,10 @@ Scalar cast_scalar(Scalar v, DType from, DType to) {
   if (!is_float(to)) return int_scalar(wrap(to, v.i));
   // Through float for f32: a 64-bit integer would round twice through double.
   if (to == f32) return float_scalar(from == u64 ? static_cast<float>(static_cast<U>(v.i)) : static_cast<float>(v.i));
+  // Nor may f16 and bf16 round twice: what double has no room for is joined into one bit far below theirs.
+  constexpr U kExact = U{1} << 53;
+  bool large = from == u64 ? static_cast<U>(v.i) > kExact : static_cast<U>(v.i) + kExact > 2 * kExact;
+  if ((to == f16 || to == bf16) && large) v.i = (v.i & ~std::int64_t{4095}) | ((v.i & 4095) != 0 ? 4096 : 0);
   double d = from == u64 ? static_cast<double>(static_cast<U>(v.i)) : static_cast<double>(v.i);
   return float_scalar(round_to(to, d));
 }

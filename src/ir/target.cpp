@@ -51,8 +51,8 @@ void instruction_set(Target& t) {
     t.mul_acc_per_cycle = 2;
     t.l1_bytes_per_cycle = 64;
   }
-  bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-              __builtin_cpu_supports("avx512vl");
+  bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (has(wide, "avx512")) {
     t.vector_bytes = 64;
     t.vector_registers = 32;
@@ -95,8 +95,8 @@ Target find_host() {
 }  // namespace
 
 std::string Target::key() const {
-  std::string s = device + "|" + language + "|" + isa + "|" + computes.text() + "|" + stores.text() + "|" + converts.text() +
-                  "|" + ops.text();
+  std::string s = device + "|" + language + "|" + isa + "|" + computes.text() + "|" + stores.text() + "|" +
+                  converts.text() + "|" + ops.text();
   auto add = [&s](auto v) { s += "|" + std::to_string(v); };
   add(vector_bytes), add(vector_registers), add(max_lanes), add(masked_bytes), add(gather_bytes);
   add(static_cast<int>(index)), add(l1), add(l2), add(l3), add(cores);

@@ -1,6 +1,6 @@
-// What a device can do, as plain data: which dtypes and ops it computes, how wide its vectors are, how large its caches
-// and groups. The code generator shapes and decomposes kernels by it, renderers choose instructions by it, and nothing
-// outside a device's folder asks for a device by name.
+// What a device can do, as plain data: which dtypes and ops it computes, how wide its vectors are, how large
+// its caches and groups. The code generator shapes and decomposes kernels by it, renderers choose
+// instructions by it, and nothing outside a device's folder asks for a device by name.
 #pragma once
 
 #include <algorithm>
@@ -53,13 +53,14 @@ std::string EnumSet<E>::text() const {
 
 /// The elementwise ops with exact results (see is_exact): what a device computes at least, or has decomposed.
 inline constexpr OpSet kExactOps = {
-    Op::Cast, Op::Bitcast, Op::Neg,  Op::Trunc, Op::Sqrt, Op::Add, Op::Sub, Op::Mul, Op::Div,   Op::FloorDiv, Op::FloorMod,
-    Op::CDiv, Op::CMod,    Op::Max,  Op::Min,   Op::And,  Op::Or,  Op::Xor, Op::Shl, Op::Shr,   Op::CmpLt,    Op::CmpEq,
-    Op::CmpNe, Op::Where,  Op::MulAcc, Op::Threefry,
+    Op::Cast,     Op::Bitcast,  Op::Neg,   Op::Trunc, Op::Sqrt,  Op::Add,   Op::Sub,    Op::Mul,      Op::Div,
+    Op::FloorDiv, Op::FloorMod, Op::CDiv,  Op::CMod,  Op::Max,   Op::Min,   Op::And,    Op::Or,       Op::Xor,
+    Op::Shl,      Op::Shr,      Op::CmpLt, Op::CmpEq, Op::CmpNe, Op::Where, Op::MulAcc, Op::Threefry,
 };
 inline constexpr DTypeSet kIntegers = {i8, u8, i16, u16, i32, u32, i64, u64};
 
-/// A matrix unit: d = a * b + c with a of m x k and b of k x n of `in`, c and d of m x n of `out`, by one warp.
+/// A matrix unit: d = a * b + c with a of m x k and b of k x n of `in`, c and d of m x n of `out`, by one
+/// warp.
 struct TensorCore {
   int m, n, k;
   DType in, out;
@@ -73,21 +74,23 @@ struct Target {
   std::string isa;
 
   // --- arithmetic ---
-  /// Dtypes with arithmetic of their own. The others of `stores` are for storage: only Load, Store, Splat, Extract, Where,
-  /// Bitcast and Cast (from and to every stored dtype, rounded once) take them; the rest is computed in f32 between Casts.
+  /// Dtypes with arithmetic of their own. The others of `stores` are for storage: only Load, Store, Splat,
+  /// Extract, Where, Bitcast and Cast (from and to every stored dtype, rounded once) take them; the rest is
+  /// computed in f32 between Casts.
   DTypeSet computes;
   DTypeSet stores;
-  /// Those of `stores` with an instruction for their exact conversion from and to f32; the others take some ten.
+  /// Those of `stores` with an instruction for their exact conversion from and to f32; the others take some
+  /// ten.
   DTypeSet converts;
   /// Elementwise ops it computes on those dtypes; the others must be decomposed.
   OpSet ops;
 
   // --- vectors ---
-  int vector_bytes = 0;      // of one register; 0: scalars only
+  int vector_bytes = 0;  // of one register; 0: scalars only
   int vector_registers = 0;
-  int max_lanes = 1;         // of a vector in a program; wider than a register is allowed and split by the compiler
-  /// The smallest element, in bytes, that vectors load and store under a mask, and that they gather, in hardware; 0: none.
-  /// Both are always correct, but slow where the hardware has none.
+  int max_lanes = 1;  // of a vector in a program; wider than a register is allowed and split by the compiler
+  /// The smallest element, in bytes, that vectors load and store under a mask, and that they gather, in
+  /// hardware; 0: none. Both are always correct, but slow where the hardware has none.
   int masked_bytes = 0;
   int gather_bytes = 0;
   /// Dtype of index arithmetic where i32 would do too.
@@ -98,16 +101,16 @@ struct Target {
   int cores = 1;                        // threads that run at once
 
   // --- rates, for the cost model: rough, per core and cycle ---
-  double mul_acc_per_cycle = 1;         // vector instructions
+  double mul_acc_per_cycle = 1;  // vector instructions
   double l1_bytes_per_cycle = 32, l2_bytes_per_cycle = 16, l3_bytes_per_cycle = 8;
-  double memory_bytes_per_cycle = 4;    // of one core alone
-  double cycles_per_launch = 5000;      // of one kernel
-  double cycles_per_thread = 5000;      // to get one more core to work
+  double memory_bytes_per_cycle = 4;  // of one core alone
+  double cycles_per_launch = 5000;    // of one kernel
+  double cycles_per_thread = 5000;    // to get one more core to work
 
   // --- groups ---
-  bool has_groups = false;              // gidx, lidx, Local, Barrier, If
-  std::int64_t local_bytes = 0;         // shared memory of a group
-  int max_group = 1;                    // work-items in one
+  bool has_groups = false;       // gidx, lidx, Local, Barrier, If
+  std::int64_t local_bytes = 0;  // shared memory of a group
+  int max_group = 1;             // work-items in one
   int warp = 1;
   std::array<std::int64_t, 3> max_global{1, 1, 1}, max_local{1, 1, 1};
   std::vector<TensorCore> tensor_cores;

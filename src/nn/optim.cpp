@@ -38,6 +38,8 @@ Optimizer::Optimizer(std::string name, TensorList parameters, const Rate& lr)
   if (lr.tensor().defined()) {
     if (!is_float(lr.tensor().dtype()))
       throw DTypeError(fmt::format("[{}] lr is {}, not a float", name_, lr.tensor().str()));
+    if (!(lr.tensor().numel() == 1))
+      throw ShapeError(fmt::format("[{}] lr is {}, not one number", name_, lr.tensor().str()));
     lr_ = lr.tensor().reshape({});
   } else {
     if (!(lr.value() >= 0)) fail(fmt::format("lr must not be negative: {}", lr.value()));

@@ -1,5 +1,5 @@
-// A linear program as C with clang's vector extensions: one local variable for each value, loops as loops. Slower to
-// compile than LLVM IR and read by people; the values are the same.
+// A linear program as C with clang's vector extensions: one local variable for each value, loops as loops.
+// Slower to compile than LLVM IR and read by people; the values are the same.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -34,8 +34,8 @@ typedef double f64;
 #define LOOP _Pragma("clang loop unroll(disable) vectorize(disable) interleave(disable)")
 )C";
 
-// Names of types: i32, f32x8; bool is u8, 0 or 1, and f16 is a type of its own only where it is computed. Those that memory is
-// accessed through end in _m: they may alias anything and are aligned as one element is.
+// Names of types: i32, f32x8; bool is u8, 0 or 1, and f16 is a type of its own only where it is computed.
+// Those that memory is accessed through end in _m: they may alias anything and are aligned as one element is.
 class CWriter final : public ExactAlu {
  public:
   using ExactAlu::ExactAlu;
@@ -46,18 +46,21 @@ class CWriter final : public ExactAlu {
     return std::string(name(t));
   }
   std::string type(Shape s) {
-    if (is_weak(s.dtype) || s.dtype == DType::Void) throw InternalError("[c] a value of dtype " + std::string(name(s.dtype)));
+    if (is_weak(s.dtype) || s.dtype == DType::Void)
+      throw InternalError("[c] a value of dtype " + std::string(name(s.dtype)));
     std::string scalar = scalar_type(s.dtype);
     if (s.lanes == 1) return scalar;
     std::string vector = fmt::format("{}x{}", scalar, s.lanes);
     if (types_.insert(vector).second)
-      typedefs += fmt::format("typedef {} {} __attribute__((ext_vector_type({})));\n", scalar, vector, s.lanes);
+      typedefs +=
+          fmt::format("typedef {} {} __attribute__((ext_vector_type({})));\n", scalar, vector, s.lanes);
     return vector;
   }
   std::string memory_type(Shape s) {
     std::string value = type(s), memory = value + "_m";
     if (types_.insert(memory).second)
-      typedefs += fmt::format("typedef {} {} __attribute__((may_alias, aligned({})));\n", value, memory, itemsize(s.dtype));
+      typedefs += fmt::format("typedef {} {} __attribute__((may_alias, aligned({})));\n", value, memory,
+                              itemsize(s.dtype));
     return memory;
   }
 
@@ -66,9 +69,12 @@ class CWriter final : public ExactAlu {
     if (is_float(s.dtype) && t != "u16") {
       double x = v.f;
       std::string_view suffix = s.dtype == f64 ? "" : "f";
-      if (std::isnan(x)) text = fmt::format("__builtin_nan{}(\"\")", suffix);
-      else if (std::isinf(x)) text = fmt::format("{}__builtin_inf{}()", x < 0 ? "-" : "", suffix);
-      else text = fmt::format("{:a}{}", x, suffix);
+      if (std::isnan(x))
+        text = fmt::format("__builtin_nan{}(\"\")", suffix);
+      else if (std::isinf(x))
+        text = fmt::format("{}__builtin_inf{}()", x < 0 ? "-" : "", suffix);
+      else
+        text = fmt::format("{:a}{}", x, suffix);
       if (s.dtype == f16) text = "(f16)" + text;
     } else if (is_float(s.dtype)) {
       text = std::to_string(to_bits(s.dtype, v));
@@ -80,9 +86,11 @@ class CWriter final : public ExactAlu {
     } else {
       text = std::to_string(v.i) + (s.dtype == i64 ? "ll" : "");
     }
-    return s.lanes == 1 ? fmt::format("(({}){})", t, text) : fmt::format("(({}x{})({}){})", t, s.lanes, t, text);
+    return s.lanes == 1 ? fmt::format("(({}){})", t, text)
+                        : fmt::format("(({}x{})({}){})", t, s.lanes, t, text);
   }
-  std::string select(Shape s, const std::string& condition, const std::string& yes, const std::string& no) override {
+  std::string select(Shape s, const std::string& condition, const std::string& yes,
+                     const std::string& no) override {
     if (s.lanes == 1) return emit(s, "{} ? {} : {}", condition, yes, no);
     return emit(s, "{} ? {} : {}", mask(s, condition), yes, no);
   }
@@ -108,66 +116,115 @@ class CWriter final : public ExactAlu {
   std::string binary(Prim op, Shape s, const std::string& a, const std::string& b, bool) override {
     // Small unsigned operands would become int, which may overflow, so they are widened.
     bool narrow = s.lanes == 1 && bits_of(s.dtype) < 32;
-    std::string u = s.dtype == DType::Bool || is_float(s.dtype) ? type(s) : type({narrow ? u32 : unsigned_of(s.dtype), s.lanes});
-    auto wrapped = [&](std::string_view sign) { return emit(s, "({})(({}){} {} ({}){})", type(s), u, a, sign, u, b); };
+    std::string u = s.dtype == DType::Bool || is_float(s.dtype)
+                        ? type(s)
+                        : type({narrow ? u32 : unsigned_of(s.dtype), s.lanes});
+    auto wrapped = [&](std::string_view sign) {
+      return emit(s, "({})(({}){} {} ({}){})", type(s), u, a, sign, u, b);
+    };
     auto plain = [&](std::string_view sign) { return emit(s, "({})({} {} {})", type(s), a, sign, b); };
     std::string exact_u = type({unsigned_of(s.dtype), s.lanes});
-    auto as_unsigned = [&](std::string_view sign) { return emit(s, "({})(({}){} {} ({}){})", type(s), exact_u, a, sign, exact_u, b); };
+    auto as_unsigned = [&](std::string_view sign) {
+      return emit(s, "({})(({}){} {} ({}){})", type(s), exact_u, a, sign, exact_u, b);
+    };
     std::string i = type({signed_of(s.dtype), s.lanes});
     switch (op) {
-      case Prim::Add: return wrapped("+");
-      case Prim::Sub: return wrapped("-");
-      case Prim::Mul: return wrapped("*");
-      case Prim::UDiv: return as_unsigned("/");
-      case Prim::URem: return as_unsigned("%");
-      case Prim::LShr: return emit(s, "({})(({}){} >> (({}){} & {}))", type(s), exact_u, a, exact_u, b, bits_of(s.dtype) - 1);
-      case Prim::Shl: return emit(s, "({})(({}){} << (({}){} & {}))", type(s), u, a, u, b, bits_of(s.dtype) - 1);
-      case Prim::SDiv: case Prim::FDiv: return plain("/");
-      case Prim::SRem: return plain("%");
-      case Prim::AShr: return plain(">>");
-      case Prim::And: return plain("&");
-      case Prim::Or: return plain("|");
-      case Prim::Xor: return plain("^");
-      case Prim::FAdd: return plain("+");
-      case Prim::FSub: return plain("-");
-      case Prim::FMul: return plain("*");
-      case Prim::UMin: return emit(s, "({})__builtin_elementwise_min(({}){}, ({}){})", type(s), exact_u, a, exact_u, b);
-      case Prim::UMax: return emit(s, "({})__builtin_elementwise_max(({}){}, ({}){})", type(s), exact_u, a, exact_u, b);
-      case Prim::SMin: return emit(s, "__builtin_elementwise_min({}, {})", a, b);
-      case Prim::SMax: return emit(s, "__builtin_elementwise_max({}, {})", a, b);
-      case Prim::Eq: case Prim::FEq: return compare(s, a, "==", b);
-      case Prim::Ne: case Prim::FNe: return compare(s, a, "!=", b);
-      case Prim::FLt: return compare(s, a, "<", b);
-      case Prim::FGt: return compare(s, a, ">", b);
-      case Prim::FGe: return compare(s, a, ">=", b);
-      case Prim::SLt: return compare(s, fmt::format("({}){}", i, a), "<", fmt::format("({}){}", i, b));
-      case Prim::ULt: return compare(s, fmt::format("({}){}", exact_u, a), "<", fmt::format("({}){}", exact_u, b));
+      case Prim::Add:
+        return wrapped("+");
+      case Prim::Sub:
+        return wrapped("-");
+      case Prim::Mul:
+        return wrapped("*");
+      case Prim::UDiv:
+        return as_unsigned("/");
+      case Prim::URem:
+        return as_unsigned("%");
+      case Prim::LShr:
+        return emit(s, "({})(({}){} >> (({}){} & {}))", type(s), exact_u, a, exact_u, b,
+                    bits_of(s.dtype) - 1);
+      case Prim::Shl:
+        return emit(s, "({})(({}){} << (({}){} & {}))", type(s), u, a, u, b, bits_of(s.dtype) - 1);
+      case Prim::SDiv:
+      case Prim::FDiv:
+        return plain("/");
+      case Prim::SRem:
+        return plain("%");
+      case Prim::AShr:
+        return plain(">>");
+      case Prim::And:
+        return plain("&");
+      case Prim::Or:
+        return plain("|");
+      case Prim::Xor:
+        return plain("^");
+      case Prim::FAdd:
+        return plain("+");
+      case Prim::FSub:
+        return plain("-");
+      case Prim::FMul:
+        return plain("*");
+      case Prim::UMin:
+        return emit(s, "({})__builtin_elementwise_min(({}){}, ({}){})", type(s), exact_u, a, exact_u, b);
+      case Prim::UMax:
+        return emit(s, "({})__builtin_elementwise_max(({}){}, ({}){})", type(s), exact_u, a, exact_u, b);
+      case Prim::SMin:
+        return emit(s, "__builtin_elementwise_min({}, {})", a, b);
+      case Prim::SMax:
+        return emit(s, "__builtin_elementwise_max({}, {})", a, b);
+      case Prim::Eq:
+      case Prim::FEq:
+        return compare(s, a, "==", b);
+      case Prim::Ne:
+      case Prim::FNe:
+        return compare(s, a, "!=", b);
+      case Prim::FLt:
+        return compare(s, a, "<", b);
+      case Prim::FGt:
+        return compare(s, a, ">", b);
+      case Prim::FGe:
+        return compare(s, a, ">=", b);
+      case Prim::SLt:
+        return compare(s, fmt::format("({}){}", i, a), "<", fmt::format("({}){}", i, b));
+      case Prim::ULt:
+        return compare(s, fmt::format("({}){}", exact_u, a), "<", fmt::format("({}){}", exact_u, b));
       case Prim::FUno: {
         std::string x = compare(s, a, "!=", a);
         return a == b ? x : emit({boolean, s.lanes}, "{} | {}", x, compare(s, b, "!=", b));
       }
-      default: throw InternalError("[c] no such primitive");
+      default:
+        throw InternalError("[c] no such primitive");
     }
   }
   std::string unary(Prim op, Shape to, DType from, const std::string& x) override {
     std::string t = type(to), half = to.lanes == 1 ? "_Float16" : fmt::format("halfx{}", to.lanes);
     auto convert = [&](const std::string& v, const std::string& type) {
-      return to.lanes == 1 ? fmt::format("({}){}", type, v) : fmt::format("__builtin_convertvector({}, {})", v, type);
+      return to.lanes == 1 ? fmt::format("({}){}", type, v)
+                           : fmt::format("__builtin_convertvector({}, {})", v, type);
     };
     auto bits = [&](const std::string& v, const std::string& type) {
       return to.lanes == 1 ? fmt::format("BITS({}, {})", type, v) : fmt::format("({}){}", type, v);
     };
     switch (op) {
-      case Prim::FNeg: return emit(to, "-{}", x);
-      case Prim::FTrunc: return emit(to, "__builtin_elementwise_trunc({})", x);
-      case Prim::FSqrt: return emit(to, "__builtin_elementwise_sqrt({})", x);
-      case Prim::FAbs: return emit(to, "__builtin_elementwise_abs({})", x);
-      case Prim::Bits: return emit(to, "{}", bits(x, t));
-      case Prim::SExt: return emit(to, "{}", convert(fmt::format("({}){}", type({signed_of(from), to.lanes}), x), t));
-      case Prim::ZExt: return emit(to, "{}", convert(fmt::format("({}){}", type({unsigned_of(from), to.lanes}), x), t));
-      case Prim::HalfToF32: return emit(to, "{}", convert(bits(x, half_type(to.lanes)), t));
-      case Prim::F32ToHalf: return emit(to, "{}", bits("(" + convert(x, half_type(to.lanes)) + ")", t));
-      default: return emit(to, "{}", convert(x, t));
+      case Prim::FNeg:
+        return emit(to, "-{}", x);
+      case Prim::FTrunc:
+        return emit(to, "__builtin_elementwise_trunc({})", x);
+      case Prim::FSqrt:
+        return emit(to, "__builtin_elementwise_sqrt({})", x);
+      case Prim::FAbs:
+        return emit(to, "__builtin_elementwise_abs({})", x);
+      case Prim::Bits:
+        return emit(to, "{}", bits(x, t));
+      case Prim::SExt:
+        return emit(to, "{}", convert(fmt::format("({}){}", type({signed_of(from), to.lanes}), x), t));
+      case Prim::ZExt:
+        return emit(to, "{}", convert(fmt::format("({}){}", type({unsigned_of(from), to.lanes}), x), t));
+      case Prim::HalfToF32:
+        return emit(to, "{}", convert(bits(x, half_type(to.lanes)), t));
+      case Prim::F32ToHalf:
+        return emit(to, "{}", bits("(" + convert(x, half_type(to.lanes)) + ")", t));
+      default:
+        return emit(to, "{}", convert(x, t));
     }
   }
   std::string fma(Shape s, const std::string& a, const std::string& b, const std::string& c) override {
@@ -177,10 +234,14 @@ class CWriter final : public ExactAlu {
  private:
   static DType by_size(std::size_t bytes, bool sign) {
     switch (bytes) {
-      case 1: return sign ? i8 : u8;
-      case 2: return sign ? i16 : u16;
-      case 4: return sign ? i32 : u32;
-      default: return sign ? i64 : u64;
+      case 1:
+        return sign ? i8 : u8;
+      case 2:
+        return sign ? i16 : u16;
+      case 4:
+        return sign ? i32 : u32;
+      default:
+        return sign ? i64 : u64;
     }
   }
   static DType unsigned_of(DType t) { return by_size(itemsize(t), false); }
@@ -191,15 +252,18 @@ class CWriter final : public ExactAlu {
     Shape result{boolean, s.lanes};
     if (s.lanes == 1) return emit(result, "{} {} {}", a, sign, b);
     std::string byte = type({i8, s.lanes});
-    return emit(result, "({})(__builtin_convertvector({} {} {}, {}) & ({})1)", type(result), a, sign, b, byte, byte);
+    return emit(result, "({})(__builtin_convertvector({} {} {}, {}) & ({})1)", type(result), a, sign, b, byte,
+                byte);
   }
   std::string mask(Shape s, const std::string& condition) {
-    return fmt::format("(__builtin_convertvector({}, {}) != 0)", condition, type({signed_of(s.dtype), s.lanes}));
+    return fmt::format("(__builtin_convertvector({}, {}) != 0)", condition,
+                       type({signed_of(s.dtype), s.lanes}));
   }
   std::string half_type(int lanes) {
     if (lanes == 1) return "_Float16";
     std::string t = fmt::format("halfx{}", lanes);
-    if (types_.insert(t).second) typedefs += fmt::format("typedef _Float16 {} __attribute__((ext_vector_type({})));\n", t, lanes);
+    if (types_.insert(t).second)
+      typedefs += fmt::format("typedef _Float16 {} __attribute__((ext_vector_type({})));\n", t, lanes);
     return t;
   }
 
@@ -209,7 +273,8 @@ class CWriter final : public ExactAlu {
 
 class CRenderer {
  public:
-  CRenderer(Ref linear, const ProgramInfo& program, const Target& target) : linear_(linear), program_(program), w_(target) {}
+  CRenderer(Ref linear, const ProgramInfo& program, const Target& target)
+      : linear_(linear), program_(program), w_(target) {}
 
   std::string render() {
     for (const ScratchPart& part : scratch_layout(linear_)) scratch_[part.local.node()] = part.offset;
@@ -220,8 +285,10 @@ class CRenderer {
     if (w_.target().computes.has(f16)) text += "typedef _Float16 f16;\n";
     text += w_.typedefs;
     // With no width given the compiler would split what is wider than it prefers.
-    return text + fmt::format("\n__attribute__((min_vector_width({})))\nvoid {}(void* const* buffers, const i64* vars, i64 thread, void* scratch) {{\n{}}}\n",
-                              std::max(w_.target().vector_bytes, 16) * 8, program_.name, w_.body);
+    return text + fmt::format(
+                      "\n__attribute__((min_vector_width({})))\nvoid {}(void* const* buffers, const i64* "
+                      "vars, i64 thread, void* scratch) {{\n{}}}\n",
+                      std::max(w_.target().vector_bytes, 16) * 8, program_.name, w_.body);
   }
 
  private:
@@ -236,32 +303,42 @@ class CRenderer {
     for (Ref n : toposort(linear_)) {
       std::string& known = known_[n.node()];
       switch (n.op()) {
-        case Op::Param: case Op::Local: {
+        case Op::Param:
+        case Op::Local: {
           std::string t = w_.memory_type({n.dtype(), 1});
           known = fmt::format("{}{}", n.is(Op::Param) ? "p" : "s", n.i());
-          if (n.is(Op::Param)) w_.line("{}*{} {} = buffers[{}];", t, program_.distinct ? " restrict" : "", known, n.i());
-          else w_.line("{}* {} = (void*)((u8*)scratch + {});", t, known, scratch_.at(n.node()));
+          if (n.is(Op::Param))
+            w_.line("{}*{} {} = buffers[{}];", t, program_.distinct ? " restrict" : "", known, n.i());
+          else
+            w_.line("{}* {} = (void*)((u8*)scratch + {});", t, known, scratch_.at(n.node()));
           break;
         }
         case Op::Special:
-          if (n.str() != "thread") throw InternalError("[c] Special " + n.str() + " on a device without groups");
+          if (n.str() != "thread")
+            throw InternalError("[c] Special " + n.str() + " on a device without groups");
           known = w_.emit(shape(n), "thread");
           break;
         case Op::ScalarParam: {
           std::string whole = fmt::format("vars[{}]", n.i());
-          if (n.dtype() == DType::Bool) known = w_.emit(shape(n), "{} & 1", whole);
-          else if (is_float(n.dtype())) known = w_.emit(shape(n), "BITS({}, (u{}){})", w_.type(shape(n)), bits_of(n.dtype()), whole);
-          else known = w_.emit(shape(n), "{}", whole);
+          if (n.dtype() == DType::Bool)
+            known = w_.emit(shape(n), "{} & 1", whole);
+          else if (is_float(n.dtype()))
+            known = w_.emit(shape(n), "BITS({}, (u{}){})", w_.type(shape(n)), bits_of(n.dtype()), whole);
+          else
+            known = w_.emit(shape(n), "{}", whole);
           break;
         }
         case Op::Iota: {
           std::string list;
           for (int i = 0; i < n.lanes(); ++i)
-            list += fmt::format("{}{}", i ? ", " : "", w_.constant({n.dtype(), 1}, is_float(n.dtype()) ? float_scalar(i) : int_scalar(i)));
+            list += fmt::format(
+                "{}{}", i ? ", " : "",
+                w_.constant({n.dtype(), 1}, is_float(n.dtype()) ? float_scalar(i) : int_scalar(i)));
           known = n.lanes() == 1 ? list : w_.emit(shape(n), "{{{}}}", list);
           break;
         }
-        default: known_.erase(n.node());
+        default:
+          known_.erase(n.node());
       }
     }
   }
@@ -270,15 +347,24 @@ class CRenderer {
     n = strip_after(n);
     if (auto it = known_.find(n.node()); it != known_.end()) return it->second;
     Ref c = constant_of(n);
-    if (!c) throw InternalError(fmt::format("[c] {} is used in {} before it stands", info(n.op()).name, program_.name));
+    if (!c)
+      throw InternalError(
+          fmt::format("[c] {} is used in {} before it stands", info(n.op()).name, program_.name));
     w_.type(shape(n));
     return w_.constant(shape(n), c->arg);
   }
 
   void instruction(Ref n) {
     switch (n.op()) {
-      case Op::Const: case Op::Shape: case Op::Param: case Op::ScalarParam: case Op::Special: case Op::Iota: case Op::Local:
-      case Op::Index: case Op::After:
+      case Op::Const:
+      case Op::Shape:
+      case Op::Param:
+      case Op::ScalarParam:
+      case Op::Special:
+      case Op::Iota:
+      case Op::Local:
+      case Op::Index:
+      case Op::After:
         return;
       case Op::Range: {
         std::string i = fmt::format("i{}", next_loop_++);
@@ -294,20 +380,31 @@ class CRenderer {
             w_.line("}}");
           }
         return;
-      case Op::Acc: known_[n.node()] = w_.emit(shape(n), "{}", value(n.src(0))); return;
-      case Op::Load: return load(n);
-      case Op::Store: return store(n);
-      case Op::Splat:
-        if (!constant_of(n)) known_[n.node()] = w_.emit(shape(n), "({}){}", w_.type(shape(n)), value(n.src(0)));
+      case Op::Acc:
+        known_[n.node()] = w_.emit(shape(n), "{}", value(n.src(0)));
         return;
-      case Op::Extract: known_[n.node()] = w_.emit(shape(n), "{}[{}]", value(n.src(0)), n.i()); return;
-      case Op::Reduce: return reduce(n);
-      default: break;
+      case Op::Load:
+        return load(n);
+      case Op::Store:
+        return store(n);
+      case Op::Splat:
+        if (!constant_of(n))
+          known_[n.node()] = w_.emit(shape(n), "({}){}", w_.type(shape(n)), value(n.src(0)));
+        return;
+      case Op::Extract:
+        known_[n.node()] = w_.emit(shape(n), "{}[{}]", value(n.src(0)), n.i());
+        return;
+      case Op::Reduce:
+        return reduce(n);
+      default:
+        break;
     }
-    if (!n.has(kElementwise)) throw InternalError(fmt::format("[c] {} in {}", info(n.op()).name, program_.name));
+    if (!n.has(kElementwise))
+      throw InternalError(fmt::format("[c] {} in {}", info(n.op()).name, program_.name));
     std::vector<Operand> operands;
     for (Node* s : n.srcs()) {
-      if (s->lanes != n.lanes()) throw InternalError(fmt::format("[c] {} of {} and {} lanes", info(n.op()).name, n.lanes(), s->lanes));
+      if (s->lanes != n.lanes())
+        throw InternalError(fmt::format("[c] {} of {} and {} lanes", info(n.op()).name, n.lanes(), s->lanes));
       operands.push_back({value(s), strip_after(s)});
     }
     known_[n.node()] = w_.alu(n.op(), shape(n), n.src(n.is(Op::Where) ? 1 : 0).dtype(), operands, n);
@@ -324,7 +421,12 @@ class CRenderer {
     Ref offset = strip_after(index.src(1)), gate = index.nsrc() > 2 ? strip_after(index.src(2)) : nullptr;
     if (gate && gate.is(Op::Splat)) gate = strip_after(gate.src(0));
     if (gate && gate.is_const(1)) gate = nullptr;
-    Access a{s, value(buffer_of(index)), value(offset), gate ? value(gate) : "", offset.lanes() > 1, gate && gate.lanes() > 1};
+    Access a{s,
+             value(buffer_of(index)),
+             value(offset),
+             gate ? value(gate) : "",
+             offset.lanes() > 1,
+             gate && gate.lanes() > 1};
     if ((a.scattered && offset.lanes() != s.lanes) || (a.wide_gate && gate.lanes() != s.lanes))
       throw InternalError("[c] lanes of an access differ");
     return a;
@@ -334,9 +436,12 @@ class CRenderer {
     return fmt::format("*({}*)({} + {})", w_.memory_type(a.value), a.base, a.offset);
   }
   // Of lane l of a masked access: its gate, and where it goes.
-  static std::string lane_gate(const Access& a) { return a.gate.empty() ? "1" : a.wide_gate ? a.gate + "[l]" : a.gate; }
+  static std::string lane_gate(const Access& a) {
+    return a.gate.empty() ? "1" : a.wide_gate ? a.gate + "[l]" : a.gate;
+  }
   static std::string lane_place(const Access& a) {
-    return a.scattered ? fmt::format("{}[{}[l]]", a.base, a.offset) : fmt::format("{}[{} + l]", a.base, a.offset);
+    return a.scattered ? fmt::format("{}[{}[l]]", a.base, a.offset)
+                       : fmt::format("{}[{} + l]", a.base, a.offset);
   }
 
   void load(Ref n) {
@@ -346,17 +451,21 @@ class CRenderer {
       return;
     }
     Access a = access(from, shape(n));
-    std::string other = n.nsrc() > 1 ? value(n.src(1)) : w_.constant(a.value, is_float(n.dtype()) ? float_scalar(0) : int_scalar(0));
+    std::string other = n.nsrc() > 1
+                            ? value(n.src(1))
+                            : w_.constant(a.value, is_float(n.dtype()) ? float_scalar(0) : int_scalar(0));
     w_.type(a.value);
     // Any byte but 0 is true.
     std::string_view truth = n.dtype() == DType::Bool ? " != 0" : "";
     std::string x;
     if (a.scattered || a.wide_gate) {
       x = w_.emit(a.value, "{}", other);
-      w_.line("for (int l = 0; l < {}; ++l) if ({}) {}[l] = {}{};", n.lanes(), lane_gate(a), x, lane_place(a), truth);
+      w_.line("for (int l = 0; l < {}; ++l) if ({}) {}[l] = {}{};", n.lanes(), lane_gate(a), x, lane_place(a),
+              truth);
     } else if (n.lanes() > 1 && !truth.empty()) {
       x = w_.emit(a.value, "{}", other);
-      w_.line("{}for (int l = 0; l < {}; ++l) {}[l] = {} != 0;", a.gate.empty() ? "" : "if (" + a.gate + ") ", n.lanes(), x, lane_place(a));
+      w_.line("{}for (int l = 0; l < {}; ++l) {}[l] = {} != 0;", a.gate.empty() ? "" : "if (" + a.gate + ") ",
+              n.lanes(), x, lane_place(a));
     } else if (!a.gate.empty() && n.lanes() > 1) {
       x = w_.emit(a.value, "{}", other);
       w_.line("if ({}) {} = {};", a.gate, x, place(a));
@@ -374,7 +483,8 @@ class CRenderer {
     if (to.is(Op::Acc)) return w_.line("{} = {};", value(to), x);
     Access a = access(to, shape(n.src(1)));
     if (a.scattered || a.wide_gate)
-      w_.line("for (int l = 0; l < {}; ++l) if ({}) {} = {}[l];", a.value.lanes, lane_gate(a), lane_place(a), x);
+      w_.line("for (int l = 0; l < {}; ++l) if ({}) {} = {}[l];", a.value.lanes, lane_gate(a), lane_place(a),
+              x);
     else
       w_.line("{}{} = {};", a.gate.empty() ? "" : "if (" + a.gate + ") ", place(a), x);
   }
@@ -389,7 +499,8 @@ class CRenderer {
       for (int h = 0; h < 2; ++h) {
         std::string list;
         for (int i = 0; i < lanes; ++i) list += fmt::format(", {}", h * lanes + i);
-        halves[h] = lanes == 1 ? fmt::format("{}[{}]", v, h) : w_.emit({x.dtype(), lanes}, "__builtin_shufflevector({}, {}{})", v, v, list);
+        halves[h] = lanes == 1 ? fmt::format("{}[{}]", v, h)
+                               : w_.emit({x.dtype(), lanes}, "__builtin_shufflevector({}, {}{})", v, v, list);
       }
       v = w_.alu(n.reduce_op(), {x.dtype(), lanes}, x.dtype(), {{halves[0], nullptr}, {halves[1], nullptr}});
     }
@@ -406,6 +517,8 @@ class CRenderer {
 
 }  // namespace
 
-std::string render_c(Ref linear, const ProgramInfo& program, const Target& target) { return CRenderer(linear, program, target).render(); }
+std::string render_c(Ref linear, const ProgramInfo& program, const Target& target) {
+  return CRenderer(linear, program, target).render();
+}
 
 }  // namespace pg

@@ -20,8 +20,8 @@ bool is_constant(const Operand& x, Scalar& value) {
   return c.is_const();
 }
 
-// Whether x op y, of integers, stays within dtype t, from the bounds of both; `overflows` computes one corner. Exact if both
-// corners that matter are: for sums, and for products of numbers that are not negative.
+// Whether x op y, of integers, stays within dtype t, from the bounds of both; `overflows` computes one
+// corner. Exact if both corners that matter are: for sums, and for products of numbers that are not negative.
 template <class F>
 bool stays_within(DType t, Ref node, F overflows) {
   if (!node || !is_signed(t)) return false;
@@ -40,8 +40,10 @@ std::string ExactAlu::alu(Op op, Shape to, DType from, const std::vector<Operand
   if (op == Op::Bitcast) return bitcast(to, from, s[0].text);
   if (op == Op::Where) return select(to, s[0].text, s[1].text, s[2].text);
   if (!target_.computes.has(from))
-    throw InternalError(fmt::format("[render] {} on {}, which the target only stores", info(op).name, name(from)));
-  if (!target_.has(op)) throw InternalError(fmt::format("[render] {} should have been decomposed", info(op).name));
+    throw InternalError(
+        fmt::format("[render] {} on {}, which the target only stores", info(op).name, name(from)));
+  if (!target_.has(op))
+    throw InternalError(fmt::format("[render] {} should have been decomposed", info(op).name));
   if (info(op).flags & kComparison) return compare(op, {from, to.lanes}, s[0].text, s[1].text);
   if (from == DType::Bool) return bool_alu(op, to, s);
   return is_float(from) ? float_alu(op, to, s) : int_alu(op, to, s, node);
@@ -51,16 +53,27 @@ std::string ExactAlu::float_alu(Op op, Shape s, const std::vector<Operand>& x) {
   const std::string& a = x[0].text;
   const std::string& b = x.size() > 1 ? x[1].text : a;
   switch (op) {
-    case Op::Neg: return unary(Prim::FNeg, s, a);
-    case Op::Trunc: return unary(Prim::FTrunc, s, a);
-    case Op::Sqrt: return unary(Prim::FSqrt, s, a);
-    case Op::Add: return binary(Prim::FAdd, s, a, b);
-    case Op::Sub: return binary(Prim::FSub, s, a, b);
-    case Op::Mul: return binary(Prim::FMul, s, a, b);
-    case Op::Div: return binary(Prim::FDiv, s, a, b);
-    case Op::Max: case Op::Min: return float_max(op, s, x[0], x[1]);
-    case Op::MulAcc: return fma(s, a, b, x[2].text);
-    default: throw InternalError(fmt::format("[render] {} on floats", info(op).name));
+    case Op::Neg:
+      return unary(Prim::FNeg, s, a);
+    case Op::Trunc:
+      return unary(Prim::FTrunc, s, a);
+    case Op::Sqrt:
+      return unary(Prim::FSqrt, s, a);
+    case Op::Add:
+      return binary(Prim::FAdd, s, a, b);
+    case Op::Sub:
+      return binary(Prim::FSub, s, a, b);
+    case Op::Mul:
+      return binary(Prim::FMul, s, a, b);
+    case Op::Div:
+      return binary(Prim::FDiv, s, a, b);
+    case Op::Max:
+    case Op::Min:
+      return float_max(op, s, x[0], x[1]);
+    case Op::MulAcc:
+      return fma(s, a, b, x[2].text);
+    default:
+      throw InternalError(fmt::format("[render] {} on floats", info(op).name));
   }
 }
 
@@ -69,25 +82,44 @@ std::string ExactAlu::int_alu(Op op, Shape s, const std::vector<Operand>& x, Ref
   const std::string& b = x.size() > 1 ? x[1].text : a;
   bool sign = is_signed(s.dtype);
   auto sum = [](std::int64_t p, std::int64_t q, std::int64_t* r) { return __builtin_add_overflow(p, q, r); };
-  auto product = [](std::int64_t p, std::int64_t q, std::int64_t* r) { return __builtin_mul_overflow(p, q, r); };
+  auto product = [](std::int64_t p, std::int64_t q, std::int64_t* r) {
+    return __builtin_mul_overflow(p, q, r);
+  };
   switch (op) {
-    case Op::Neg: return binary(Prim::Sub, s, integer(s, 0), a);
-    case Op::Trunc: return a;
-    case Op::Add: return binary(Prim::Add, s, a, b, stays_within(s.dtype, node, sum));
-    case Op::Sub: return binary(Prim::Sub, s, a, b);
+    case Op::Neg:
+      return binary(Prim::Sub, s, integer(s, 0), a);
+    case Op::Trunc:
+      return a;
+    case Op::Add:
+      return binary(Prim::Add, s, a, b, stays_within(s.dtype, node, sum));
+    case Op::Sub:
+      return binary(Prim::Sub, s, a, b);
     case Op::Mul: {
       bool plain = x[0].nonnegative() && x[1].nonnegative();
       return binary(Prim::Mul, s, a, b, plain && stays_within(s.dtype, node, product));
     }
-    case Op::MulAcc: return binary(Prim::Add, s, binary(Prim::Mul, s, a, b), x[2].text);
-    case Op::CDiv: case Op::CMod: case Op::FloorDiv: case Op::FloorMod: return divide(op, s, x[0], x[1]);
-    case Op::Max: return binary(sign ? Prim::SMax : Prim::UMax, s, a, b);
-    case Op::Min: return binary(sign ? Prim::SMin : Prim::UMin, s, a, b);
-    case Op::And: return binary(Prim::And, s, a, b);
-    case Op::Or: return binary(Prim::Or, s, a, b);
-    case Op::Xor: return binary(Prim::Xor, s, a, b);
-    case Op::Shl: case Op::Shr: return shift(op, s, a, x[1]);
-    default: throw InternalError(fmt::format("[render] {} on integers", info(op).name));
+    case Op::MulAcc:
+      return binary(Prim::Add, s, binary(Prim::Mul, s, a, b), x[2].text);
+    case Op::CDiv:
+    case Op::CMod:
+    case Op::FloorDiv:
+    case Op::FloorMod:
+      return divide(op, s, x[0], x[1]);
+    case Op::Max:
+      return binary(sign ? Prim::SMax : Prim::UMax, s, a, b);
+    case Op::Min:
+      return binary(sign ? Prim::SMin : Prim::UMin, s, a, b);
+    case Op::And:
+      return binary(Prim::And, s, a, b);
+    case Op::Or:
+      return binary(Prim::Or, s, a, b);
+    case Op::Xor:
+      return binary(Prim::Xor, s, a, b);
+    case Op::Shl:
+    case Op::Shr:
+      return shift(op, s, a, x[1]);
+    default:
+      throw InternalError(fmt::format("[render] {} on integers", info(op).name));
   }
 }
 
@@ -96,15 +128,33 @@ std::string ExactAlu::bool_alu(Op op, Shape s, const std::vector<Operand>& x) {
   const std::string& a = x[0].text;
   const std::string& b = x.size() > 1 ? x[1].text : a;
   switch (op) {
-    case Op::Neg: case Op::Trunc: return a;
-    case Op::Add: case Op::Or: case Op::Max: return binary(Prim::Or, s, a, b);
-    case Op::Mul: case Op::And: case Op::Min: case Op::CDiv: case Op::FloorDiv: return binary(Prim::And, s, a, b);
-    case Op::Sub: case Op::Xor: return binary(Prim::Xor, s, a, b);
-    case Op::MulAcc: return binary(Prim::Xor, s, binary(Prim::And, s, a, b), x[2].text);
-    case Op::CMod: case Op::FloorMod: return integer(s, 0);
+    case Op::Neg:
+    case Op::Trunc:
+      return a;
+    case Op::Add:
+    case Op::Or:
+    case Op::Max:
+      return binary(Prim::Or, s, a, b);
+    case Op::Mul:
+    case Op::And:
+    case Op::Min:
+    case Op::CDiv:
+    case Op::FloorDiv:
+      return binary(Prim::And, s, a, b);
+    case Op::Sub:
+    case Op::Xor:
+      return binary(Prim::Xor, s, a, b);
+    case Op::MulAcc:
+      return binary(Prim::Xor, s, binary(Prim::And, s, a, b), x[2].text);
+    case Op::CMod:
+    case Op::FloorMod:
+      return integer(s, 0);
     // By one or more gives 0.
-    case Op::Shl: case Op::Shr: return binary(Prim::And, s, a, binary(Prim::Xor, s, b, integer(s, 1)));
-    default: throw InternalError(fmt::format("[render] {} on bools", info(op).name));
+    case Op::Shl:
+    case Op::Shr:
+      return binary(Prim::And, s, a, binary(Prim::Xor, s, b, integer(s, 1)));
+    default:
+      throw InternalError(fmt::format("[render] {} on bools", info(op).name));
   }
 }
 
@@ -136,7 +186,8 @@ std::string ExactAlu::divide(Op op, Shape s, const Operand& a, const Operand& b)
     std::string bad = is_zero;
     if (has_minus_one && !(a.node && a.node.lo() > int_min(s.dtype))) {
       std::string smallest = binary(Prim::Eq, s, a.text, integer(s, int_min(s.dtype)));
-      std::string overflow = binary(Prim::And, {boolean, s.lanes}, smallest, binary(Prim::Eq, s, d, integer(s, -1)));
+      std::string overflow =
+          binary(Prim::And, {boolean, s.lanes}, smallest, binary(Prim::Eq, s, d, integer(s, -1)));
       bad = never_zero ? overflow : binary(Prim::Or, {boolean, s.lanes}, is_zero, overflow);
     }
     if (!bad.empty()) d = select(s, bad, one, d);
@@ -146,7 +197,8 @@ std::string ExactAlu::divide(Op op, Shape s, const Operand& a, const Operand& b)
       std::string rest = modulo ? result : binary(Prim::Sub, s, a.text, binary(Prim::Mul, s, result, d));
       std::string crossed = binary(Prim::SLt, s, binary(Prim::Xor, s, rest, d), zero);
       std::string down = binary(Prim::And, {boolean, s.lanes}, binary(Prim::Ne, s, rest, zero), crossed);
-      result = select(s, down, modulo ? binary(Prim::Add, s, rest, d) : binary(Prim::Sub, s, result, one), result);
+      result =
+          select(s, down, modulo ? binary(Prim::Add, s, rest, d) : binary(Prim::Sub, s, result, one), result);
     }
   }
   return never_zero ? result : select(s, is_zero, zero, result);
@@ -168,33 +220,38 @@ std::string ExactAlu::shift(Op op, Shape s, const std::string& a, const Operand&
   return select(s, binary(Prim::ULt, s, b.text, integer(s, bits)), binary(how, s, a, b.text), integer(s, 0));
 }
 
-// NaN if either is, and +0 is above -0. A machine's maximum is `x > y ? x : y`, its second operand where the two are equal or
-// not comparable; a constant in its first place leaves little to repair.
+// NaN if either is, and +0 is above -0. A machine's maximum is `x > y ? x : y`, its second operand where the
+// two are equal or not comparable; a constant in its first place leaves little to repair.
 std::string ExactAlu::float_max(Op op, Shape s, const Operand& a, const Operand& b) {
   Prim above = op == Op::Max ? Prim::FGt : Prim::FLt;
-  auto machine = [&](const std::string& x, const std::string& y) { return select(s, binary(above, s, x, y), x, y); };
+  auto machine = [&](const std::string& x, const std::string& y) {
+    return select(s, binary(above, s, x, y), x, y);
+  };
   for (const auto& [c, x] : {std::pair(&a, &b), std::pair(&b, &a)}) {
     Scalar value{};
     if (!is_constant(*c, value) || std::isnan(value.f)) continue;
-    bool decided = value.f != 0 || std::signbit(value.f) == (op == Op::Max);  // between zeros x itself is right
+    bool decided =
+        value.f != 0 || std::signbit(value.f) == (op == Op::Max);  // between zeros x itself is right
     if (decided) return machine(c->text, x->text);
     // Max(x, +0): adding +0 turns -0 into it.
     if (op == Op::Max) return binary(Prim::FAdd, s, machine(c->text, x->text), c->text);
   }
-  // Either order of the operands gives the same but between zeros and where there is a NaN, so the bits may be joined: of
-  // the sign both for Max, and of the rest any, which keeps a NaN one.
+  // Either order of the operands gives the same but between zeros and where there is a NaN, so the bits may
+  // be joined: of the sign both for Max, and of the rest any, which keeps a NaN one.
   Shape bits{bits_dtype(s.dtype), s.lanes};
   std::string x = unary(Prim::Bits, bits, s.dtype, machine(a.text, b.text));
   std::string y = unary(Prim::Bits, bits, s.dtype, machine(b.text, a.text));
   std::string joined = binary(Prim::Or, bits, x, y);
   if (op == Op::Max) {
     auto magnitude = static_cast<std::int64_t>((std::uint64_t{1} << (bits_of(s.dtype) - 1)) - 1);
-    joined = binary(Prim::Or, bits, binary(Prim::And, bits, joined, integer(bits, magnitude)), binary(Prim::And, bits, x, y));
+    joined = binary(Prim::Or, bits, binary(Prim::And, bits, joined, integer(bits, magnitude)),
+                    binary(Prim::And, bits, x, y));
   }
   return unary(Prim::Bits, s, bits.dtype, joined);
 }
 
-// --- casts -----------------------------------------------------------------------------------------------------------
+// --- casts
+// -----------------------------------------------------------------------------------------------------------
 
 std::string ExactAlu::bitcast(Shape to, DType from, const std::string& x) {
   if (itemsize(from) != itemsize(to.dtype)) throw InternalError("[render] Bitcast between sizes");
@@ -231,12 +288,15 @@ std::string ExactAlu::int_to_float(Shape to, DType from, const std::string& x) {
   if (to.dtype == f16 || bits_of(from) <= 16) return cast(to, f32, unary(how, {f32, to.lanes}, from, x));
   std::string exact = x;
   if (bits_of(from) == 64) {
-    // Above 2^52 the low bits are joined into one, far below those that bf16 keeps, so that rounding sees them and f64 holds it.
+    // Above 2^52 the low bits are joined into one, far below those that bf16 keeps, so that rounding sees
+    // them and f64 holds it.
     Shape s{from, to.lanes};
-    std::string low = binary(Prim::And, s, x, integer(s, 4095)), rest = binary(Prim::And, s, x, integer(s, -4096));
+    std::string low = binary(Prim::And, s, x, integer(s, 4095)),
+                rest = binary(Prim::And, s, x, integer(s, -4096));
     std::string any = select(s, binary(Prim::Ne, s, low, integer(s, 0)), integer(s, 4096), integer(s, 0));
     constexpr std::int64_t kLimit = std::int64_t{1} << 52;
-    std::string large = is_signed(from) ? binary(Prim::ULt, s, integer(s, 2 * kLimit), binary(Prim::Add, s, x, integer(s, kLimit)))
+    std::string large = is_signed(from) ? binary(Prim::ULt, s, integer(s, 2 * kLimit),
+                                                 binary(Prim::Add, s, x, integer(s, kLimit)))
                                         : binary(Prim::ULt, s, integer(s, kLimit), x);
     exact = select(s, large, binary(Prim::Or, s, rest, any), x);
   }
@@ -288,9 +348,11 @@ std::string ExactAlu::f16_to_f32(int lanes, const std::string& x) {
   // Mantissa and exponent in place, then scaled: exact for subnormal numbers too.
   std::string wide = unary(Prim::ZExt, u, u16, x);
   std::string shifted = binary(Prim::Shl, u, binary(Prim::And, u, wide, integer(u, 0x7fff)), integer(u, 13));
-  std::string scaled = binary(Prim::FMul, f, unary(Prim::Bits, f, u32, shifted), constant(f, float_scalar(0x1p112)));
+  std::string scaled =
+      binary(Prim::FMul, f, unary(Prim::Bits, f, u32, shifted), constant(f, float_scalar(0x1p112)));
   std::string special = binary(Prim::ULt, u, integer(u, (0x7c00 << 13) - 1), shifted);
-  std::string body = select(u, special, binary(Prim::Or, u, shifted, integer(u, 0x7f800000)), unary(Prim::Bits, u, f32, scaled));
+  std::string body = select(u, special, binary(Prim::Or, u, shifted, integer(u, 0x7f800000)),
+                            unary(Prim::Bits, u, f32, scaled));
   std::string sign = binary(Prim::Shl, u, binary(Prim::And, u, wide, integer(u, 0x8000)), integer(u, 16));
   return unary(Prim::Bits, f, u32, binary(Prim::Or, u, body, sign));
 }
@@ -320,12 +382,13 @@ std::string ExactAlu::f32_to_bf16(int lanes, const std::string& x) {
   std::string all = unary(Prim::Bits, u, f32, x);
   std::string odd = binary(Prim::And, u, binary(Prim::LShr, u, all, integer(u, 16)), integer(u, 1));
   std::string sum = binary(Prim::Add, u, binary(Prim::Add, u, all, integer(u, 0x7fff)), odd);
-  std::string r = select(u, binary(Prim::FUno, {f32, lanes}, x, x), integer(u, 0x7fc0), binary(Prim::LShr, u, sum, integer(u, 16)));
+  std::string r = select(u, binary(Prim::FUno, {f32, lanes}, x, x), integer(u, 0x7fc0),
+                         binary(Prim::LShr, u, sum, integer(u, 16)));
   return unary(Prim::Trunc, {u16, lanes}, u32, r);
 }
 
-// f64 to the f32 whose last bit is odd wherever it is not exact: rounding that to fewer bits rounds as once (Boldo and
-// Melquiond, "When double rounding is odd", 2005).
+// f64 to the f32 whose last bit is odd wherever it is not exact: rounding that to fewer bits rounds as once
+// (Boldo and Melquiond, "When double rounding is odd", 2005).
 std::string ExactAlu::f64_to_odd_f32(int lanes, const std::string& x) {
   Shape u{i32, lanes}, f{f32, lanes}, d{f64, lanes};
   std::string y = unary(Prim::FNarrow, f, f64, x), bits = unary(Prim::Bits, u, f32, y);

@@ -1,6 +1,6 @@
-// The elementwise ops in terms of what machines and languages have: instructions that are only defined in part, and round
-// or wrap as they like, become the values of ir/scalar.h to the last bit. A renderer derives from ExactAlu and writes
-// the primitives; scalars and vectors are alike.
+// The elementwise ops in terms of what machines and languages have: instructions that are only defined in
+// part, and round or wrap as they like, become the values of ir/scalar.h to the last bit. A renderer derives
+// from ExactAlu and writes the primitives; scalars and vectors are alike.
 #pragma once
 
 #include <string>
@@ -28,16 +28,62 @@ struct Operand {
 
 /// What a renderer writes. On integers unless the name begins with F; S and U tell signed from unsigned.
 enum class Prim : std::uint8_t {
-  // Two operands of one shape. Integers wrap; divisors are not 0 and do not overflow; AShr is by less than the width, and
+  // Two operands of one shape. Integers wrap; divisors are not 0 and do not overflow; AShr is by less than
+  // the width, and
   // Shl and LShr by the width or more give anything.
-  Add, Sub, Mul, UDiv, SDiv, URem, SRem, And, Or, Xor, Shl, LShr, AShr, UMin, UMax, SMin, SMax, FAdd, FSub, FMul, FDiv,
-  // Comparisons: a bool for each lane. Of floats all but FNe and FUno are false where one is NaN; FUno is true only there.
-  Eq, Ne, SLt, ULt, FEq, FNe, FLt, FGt, FGe, FUno,
+  Add,
+  Sub,
+  Mul,
+  UDiv,
+  SDiv,
+  URem,
+  SRem,
+  And,
+  Or,
+  Xor,
+  Shl,
+  LShr,
+  AShr,
+  UMin,
+  UMax,
+  SMin,
+  SMax,
+  FAdd,
+  FSub,
+  FMul,
+  FDiv,
+  // Comparisons: a bool for each lane. Of floats all but FNe and FUno are false where one is NaN; FUno is
+  // true only there.
+  Eq,
+  Ne,
+  SLt,
+  ULt,
+  FEq,
+  FNe,
+  FLt,
+  FGt,
+  FGe,
+  FUno,
   // One operand.
-  FNeg, FTrunc, FSqrt, FAbs,
-  // Conversions. FToS and FToU of values that are in range; FNarrow rounds; Bits keeps them, between equal sizes; HalfToF32
+  FNeg,
+  FTrunc,
+  FSqrt,
+  FAbs,
+  // Conversions. FToS and FToU of values that are in range; FNarrow rounds; Bits keeps them, between equal
+  // sizes; HalfToF32
   // and F32ToHalf where the target converts f16.
-  Trunc, SExt, ZExt, SToF, UToF, FToS, FToU, FExt, FNarrow, Bits, HalfToF32, F32ToHalf,
+  Trunc,
+  SExt,
+  ZExt,
+  SToF,
+  UToF,
+  FToS,
+  FToU,
+  FExt,
+  FNarrow,
+  Bits,
+  HalfToF32,
+  F32ToHalf,
 };
 
 /// Bools are integers of one bit; f16 that the target does not compute, and bf16, exist only as their bits.
@@ -52,12 +98,14 @@ class ExactAlu {
 
   /// A constant of s, the same in every lane.
   virtual std::string constant(Shape s, Scalar v) const = 0;
-  virtual std::string select(Shape s, const std::string& condition, const std::string& yes, const std::string& no) = 0;
+  virtual std::string select(Shape s, const std::string& condition, const std::string& yes,
+                             const std::string& no) = 0;
   std::string integer(Shape s, std::int64_t v) const { return constant(s, int_scalar(v)); }
 
  protected:
   /// `exact`: known not to overflow as a signed number.
-  virtual std::string binary(Prim op, Shape s, const std::string& a, const std::string& b, bool exact = false) = 0;
+  virtual std::string binary(Prim op, Shape s, const std::string& a, const std::string& b,
+                             bool exact = false) = 0;
   virtual std::string unary(Prim op, Shape to, DType from, const std::string& x) = 0;
   virtual std::string fma(Shape s, const std::string& a, const std::string& b, const std::string& c) = 0;
 

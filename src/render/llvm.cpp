@@ -1,6 +1,6 @@
-// A linear program as LLVM IR text: loops, memory and accumulators. It is in static single assignment from the start
-// (accumulators are phis of the loops that change them), so LLVM has nothing to promote; loops are rotated and marked so
-// that LLVM leaves their shape alone.
+// A linear program as LLVM IR text: loops, memory and accumulators. It is in static single assignment from
+// the start (accumulators are phis of the loops that change them), so LLVM has nothing to promote; loops are
+// rotated and marked so that LLVM leaves their shape alone.
 #include <algorithm>
 
 #include <absl/container/flat_hash_map.h>
@@ -65,7 +65,8 @@ class LlvmRenderer {
       if (at == depth.end()) throw InternalError("[llvm] a Store to an Acc that does not stand before it");
       for (std::size_t i = at->second; i < stack.size(); ++i) {
         auto& accs = loops_[stack[i]].accs;
-        if (std::none_of(accs.begin(), accs.end(), [&](Ref a) { return a.is(target); })) accs.push_back(target);
+        if (std::none_of(accs.begin(), accs.end(), [&](Ref a) { return a.is(target); }))
+          accs.push_back(target);
       }
     }
     for (const ScratchPart& part : scratch_layout(linear_)) scratch_[part.local.node()] = part.offset;
@@ -73,32 +74,53 @@ class LlvmRenderer {
 
   void instruction(Ref n) {
     switch (n.op()) {
-      case Op::Const: case Op::Shape: case Op::Param: case Op::ScalarParam: case Op::Special: case Op::Iota: case Op::Local:
-      case Op::Index: case Op::After:
+      case Op::Const:
+      case Op::Shape:
+      case Op::Param:
+      case Op::ScalarParam:
+      case Op::Special:
+      case Op::Iota:
+      case Op::Local:
+      case Op::Index:
+      case Op::After:
         return;  // written where they are used
-      case Op::Range: return begin(n);
-      case Op::End: return end(n);
-      case Op::Acc: state_[n.node()] = value(n.src(0)); return;
-      case Op::Load: return load(n);
-      case Op::Store: return store(n);
-      case Op::Splat: known_[n.node()] = constant_of(n) ? value(n) : w_.splat(shape(n), value(n.src(0))); return;
+      case Op::Range:
+        return begin(n);
+      case Op::End:
+        return end(n);
+      case Op::Acc:
+        state_[n.node()] = value(n.src(0));
+        return;
+      case Op::Load:
+        return load(n);
+      case Op::Store:
+        return store(n);
+      case Op::Splat:
+        known_[n.node()] = constant_of(n) ? value(n) : w_.splat(shape(n), value(n.src(0)));
+        return;
       case Op::Extract:
         known_[n.node()] = w_.slice(shape(n.src(0)), value(n.src(0)), static_cast<int>(n.i()), 1);
         return;
-      case Op::Reduce: return reduce(n);
-      default: break;
+      case Op::Reduce:
+        return reduce(n);
+      default:
+        break;
     }
-    if (!n.has(kElementwise)) throw InternalError(fmt::format("[llvm] {} in {}", info(n.op()).name, program_.name));
+    if (!n.has(kElementwise))
+      throw InternalError(fmt::format("[llvm] {} in {}", info(n.op()).name, program_.name));
     std::vector<Operand> operands;
     for (Node* s : n.srcs()) {
-      if (s->lanes != n.lanes()) throw InternalError(fmt::format("[llvm] {} of {} and {} lanes", info(n.op()).name, n.lanes(), s->lanes));
+      if (s->lanes != n.lanes())
+        throw InternalError(
+            fmt::format("[llvm] {} of {} and {} lanes", info(n.op()).name, n.lanes(), s->lanes));
       operands.push_back({value(s), strip_after(s)});
     }
     DType from = n.src(n.is(Op::Where) ? 1 : 0).dtype();
     known_[n.node()] = w_.alu(n.op(), shape(n), from, operands, n);
   }
 
-  // --- values --------------------------------------------------------------------------------------------------------
+  // --- values
+  // --------------------------------------------------------------------------------------------------------
 
   static Shape shape(Ref n) { return {n.dtype(), n.lanes()}; }
   static Ref constant_of(Ref n) {
@@ -113,13 +135,18 @@ class LlvmRenderer {
     std::string text;
     switch (n.op()) {
       case Op::Iota: {
-        for (int i = 0; i < n.lanes(); ++i) text += fmt::format("{}{} {}", i ? ", " : "", w_.type({n.dtype(), 1}), w_.constant({n.dtype(), 1}, iota(n.dtype(), i)));
-        if (n.lanes() > 1) text = "<" + text + ">";
-        else text = w_.constant(shape(n), iota(n.dtype(), 0));
+        for (int i = 0; i < n.lanes(); ++i)
+          text += fmt::format("{}{} {}", i ? ", " : "", w_.type({n.dtype(), 1}),
+                              w_.constant({n.dtype(), 1}, iota(n.dtype(), i)));
+        if (n.lanes() > 1)
+          text = "<" + text + ">";
+        else
+          text = w_.constant(shape(n), iota(n.dtype(), 0));
         break;
       }
       case Op::Special:
-        if (n.str() != "thread") throw InternalError("[llvm] Special " + n.str() + " on a device without groups");
+        if (n.str() != "thread")
+          throw InternalError("[llvm] Special " + n.str() + " on a device without groups");
         text = in_entry([&] { return from_i64("%thread", n.dtype()); });
         break;
       case Op::ScalarParam:
@@ -128,7 +155,9 @@ class LlvmRenderer {
           return from_i64(w_.emit("load i64, ptr {}, align 8", at), n.dtype());
         });
         break;
-      default: throw InternalError(fmt::format("[llvm] {} is used in {} before it stands", info(n.op()).name, program_.name));
+      default:
+        throw InternalError(
+            fmt::format("[llvm] {} is used in {} before it stands", info(n.op()).name, program_.name));
     }
     return known_[n.node()] = text;
   }
@@ -154,7 +183,8 @@ class LlvmRenderer {
     return type[0] == 'i' ? bits : w_.emit("bitcast i{} {} to {}", size, bits, type);
   }
 
-  // --- loops ---------------------------------------------------------------------------------------------------------
+  // --- loops
+  // ---------------------------------------------------------------------------------------------------------
 
   void begin(Ref range) {
     Loop& loop = loops_[begun_];
@@ -172,7 +202,8 @@ class LlvmRenderer {
     }
     label(fmt::format("loop{}", loop.id));
     loop.variable = fmt::format("%i{}", loop.id);
-    w_.line("  {} = phi {} [ 0, %{} ], [ {}.next, %turn{} ]", loop.variable, t, loop.before, loop.variable, loop.id);
+    w_.line("  {} = phi {} [ 0, %{} ], [ {}.next, %turn{} ]", loop.variable, t, loop.before, loop.variable,
+            loop.id);
     known_[range.node()] = loop.variable;
     for (Ref acc : loop.accs) {
       std::string& now = state_.at(acc.node());
@@ -203,13 +234,15 @@ class LlvmRenderer {
     label(fmt::format("turn{}", loop.id));
     w_.line("  {}.next = add nuw nsw {} {}, 1", loop.variable, t, loop.variable);
     std::string more = w_.emit("icmp slt {} {}.next, {}", t, loop.variable, loop.extent);
-    w_.line("  br i1 {}, label %loop{}, label %done{}, !llvm.loop !{}", more, loop.id, loop.id, kLoopMetadata + loop.id);
+    w_.line("  br i1 {}, label %loop{}, label %done{}, !llvm.loop !{}", more, loop.id, loop.id,
+            kLoopMetadata + loop.id);
     label(fmt::format("done{}", loop.id));
     for (std::size_t i = 0; i < loop.accs.size(); ++i) {
       std::string& now = state_.at(loop.accs[i].node());
       w_.pieces[loop.open[i]] = now;
       if (loop.may_skip)
-        now = w_.emit("phi {} [ {}, %{} ], [ {}, %turn{} ]", w_.type(shape(loop.accs[i])), loop.entered[i], loop.before, now, loop.id);
+        now = w_.emit("phi {} [ {}, %{} ], [ {}, %turn{} ]", w_.type(shape(loop.accs[i])), loop.entered[i],
+                      loop.before, now, loop.id);
     }
     for (; scoped_.size() > loop.scoped; scoped_.pop_back()) addresses_.erase(scoped_.back());
   }
@@ -219,7 +252,8 @@ class LlvmRenderer {
     label_ = std::move(name);
   }
 
-  // --- memory --------------------------------------------------------------------------------------------------------
+  // --- memory
+  // --------------------------------------------------------------------------------------------------------
 
   struct Access {
     Shape value;
@@ -227,7 +261,7 @@ class LlvmRenderer {
     std::string address;  // or a vector of them
     Ref gate;             // null: always on
     bool scattered;
-    std::string suffix;   // alignment and aliasing
+    std::string suffix;  // alignment and aliasing
     std::string metadata;
   };
 
@@ -240,7 +274,8 @@ class LlvmRenderer {
         return w_.emit("load ptr, ptr {}, align 8", at);
       });
     } else if (buffer.is(Op::Local)) {
-      text = in_entry([&] { return w_.emit("getelementptr i8, ptr %scratch, i64 {}", scratch_.at(buffer.node())); });
+      text = in_entry(
+          [&] { return w_.emit("getelementptr i8, ptr %scratch, i64 {}", scratch_.at(buffer.node())); });
     } else {
       throw InternalError(fmt::format("[llvm] Index into {} in {}", info(buffer.op()).name, program_.name));
     }
@@ -251,12 +286,20 @@ class LlvmRenderer {
     index = strip_after(index);
     if (!index.is(Op::Index)) throw InternalError(fmt::format("[llvm] access to {}", info(index.op()).name));
     Ref buffer = buffer_of(index), offset = strip_after(index.src(1));
-    Access a{.value = value, .type = w_.type(value, true), .address = {}, .gate = nullptr, .scattered = offset.lanes() > 1, .suffix = {}, .metadata = {}};
-    if (a.scattered && offset.lanes() != value.lanes) throw InternalError("[llvm] lanes of an offset and its value differ");
+    Access a{.value = value,
+             .type = w_.type(value, true),
+             .address = {},
+             .gate = nullptr,
+             .scattered = offset.lanes() > 1,
+             .suffix = {},
+             .metadata = {}};
+    if (a.scattered && offset.lanes() != value.lanes)
+      throw InternalError("[llvm] lanes of an offset and its value differ");
     if (index.nsrc() > 2) {
       a.gate = strip_after(index.src(2));
       if (a.gate.is(Op::Splat)) a.gate = strip_after(a.gate.src(0));
-      if (a.gate.lanes() != 1 && a.gate.lanes() != value.lanes) throw InternalError("[llvm] lanes of a gate and its value differ");
+      if (a.gate.lanes() != 1 && a.gate.lanes() != value.lanes)
+        throw InternalError("[llvm] lanes of a gate and its value differ");
       if (a.gate.is_const(1)) a.gate = nullptr;
     }
     if (program_.distinct) a.metadata = alias_metadata(buffer);
@@ -270,7 +313,8 @@ class LlvmRenderer {
         t = w_.type({i64, offset.lanes()});
       }
       // What is off may be out of bounds.
-      std::string text = w_.emit("getelementptr {}{}, ptr {}, {} {}", a.gate ? "" : "inbounds ", element, base, t, by);
+      std::string text =
+          w_.emit("getelementptr {}{}, ptr {}, {} {}", a.gate ? "" : "inbounds ", element, base, t, by);
       it = addresses_.emplace(index.node(), text).first;
       scoped_.push_back(index.node());
     }
@@ -290,7 +334,9 @@ class LlvmRenderer {
     return s.dtype == DType::Bool ? w_.emit("zext {} {} to {}", w_.type(s), x, w_.type(s, true)) : x;
   }
   std::string from_memory(Shape s, const std::string& x) {
-    return s.dtype == DType::Bool ? w_.emit("icmp ne {} {}, {}", w_.type(s, true), x, w_.integer({u8, s.lanes}, 0)) : x;
+    return s.dtype == DType::Bool
+               ? w_.emit("icmp ne {} {}, {}", w_.type(s, true), x, w_.integer({u8, s.lanes}, 0))
+               : x;
   }
 
   void load(Ref n) {
@@ -306,12 +352,14 @@ class LlvmRenderer {
       known_[n.node()] = from_memory(a.value, x);
       return;
     }
-    std::string alternative = other ? value(other) : w_.constant(a.value, is_float(n.dtype()) ? float_scalar(0) : int_scalar(0));
+    std::string alternative =
+        other ? value(other) : w_.constant(a.value, is_float(n.dtype()) ? float_scalar(0) : int_scalar(0));
     if (a.value.lanes == 1) {
       // Off, it reads zeros of our own instead: no branch to mispredict.
       std::string safe = zeros();
       std::string address = w_.emit("select i1 {}, ptr {}, ptr {}", value(a.gate), a.address, safe);
-      std::string x = from_memory(a.value, w_.emit("load {}, ptr {}, align {}", a.type, address, itemsize(n.dtype())));
+      std::string x =
+          from_memory(a.value, w_.emit("load {}, ptr {}, align {}", a.type, address, itemsize(n.dtype())));
       bool zero = !other || (constant_of(other) && to_bits(n.dtype(), constant_of(other)->arg) == 0);
       known_[n.node()] = zero ? x : w_.select(a.value, value(a.gate), x, alternative);
       return;
@@ -321,12 +369,13 @@ class LlvmRenderer {
     std::string result;
     if (a.scattered) {
       std::string mask = mask_of(a), through = to_memory(a.value, alternative);
-      result = w_.emit("call {0} @llvm.masked.gather.{1}.v{2}p0(<{2} x ptr> {3}, i32 {4}, {5} {6}, {0} {7}){8}", a.type, m,
-                       a.value.lanes, a.address, align, mask_type, mask, through, a.metadata);
+      result =
+          w_.emit("call {0} @llvm.masked.gather.{1}.v{2}p0(<{2} x ptr> {3}, i32 {4}, {5} {6}, {0} {7}){8}",
+                  a.type, m, a.value.lanes, a.address, align, mask_type, mask, through, a.metadata);
     } else if (a.gate.lanes() > 1 || target_.masks(n.dtype())) {
       std::string mask = mask_of(a), through = to_memory(a.value, alternative);
-      result = w_.emit("call {0} @llvm.masked.load.{1}.p0(ptr {2}, i32 {3}, {4} {5}, {0} {6}){7}", a.type, m, a.address, align,
-                       mask_type, mask, through, a.metadata);
+      result = w_.emit("call {0} @llvm.masked.load.{1}.p0(ptr {2}, i32 {3}, {4} {5}, {0} {6}){7}", a.type, m,
+                       a.address, align, mask_type, mask, through, a.metadata);
     } else {
       std::string through = to_memory(a.value, alternative), before = label_;
       int id = branch(value(a.gate));
@@ -352,11 +401,13 @@ class LlvmRenderer {
     int align = static_cast<int>(itemsize(a.value.dtype));
     std::string mask_type = w_.type({boolean, a.value.lanes});
     if (a.scattered) {
-      w_.line("  call void @llvm.masked.scatter.{0}.v{1}p0({2} {3}, <{1} x ptr> {4}, i32 {5}, {6} {7}){8}", w_.intrinsic_type(a.value, true),
-              a.value.lanes, a.type, x, a.address, align, mask_type, mask_of(a), a.metadata);
+      w_.line("  call void @llvm.masked.scatter.{0}.v{1}p0({2} {3}, <{1} x ptr> {4}, i32 {5}, {6} {7}){8}",
+              w_.intrinsic_type(a.value, true), a.value.lanes, a.type, x, a.address, align, mask_type,
+              mask_of(a), a.metadata);
     } else if (a.value.lanes > 1 && (a.gate.lanes() > 1 || target_.masks(a.value.dtype))) {
-      w_.line("  call void @llvm.masked.store.{0}.p0({1} {2}, ptr {3}, i32 {4}, {5} {6}){7}", w_.intrinsic_type(a.value, true), a.type, x,
-              a.address, align, mask_type, mask_of(a), a.metadata);
+      w_.line("  call void @llvm.masked.store.{0}.p0({1} {2}, ptr {3}, i32 {4}, {5} {6}){7}",
+              w_.intrinsic_type(a.value, true), a.type, x, a.address, align, mask_type, mask_of(a),
+              a.metadata);
     } else {
       int id = branch(value(a.gate));
       w_.line("  store {} {}, ptr {}{}", a.type, x, a.address, a.suffix);
@@ -386,7 +437,8 @@ class LlvmRenderer {
     return zeros_;
   }
 
-  // --- the rest ------------------------------------------------------------------------------------------------------
+  // --- the rest
+  // ------------------------------------------------------------------------------------------------------
 
   // By halves: lane i with lane i + n/2.
   void reduce(Ref n) {
@@ -395,7 +447,8 @@ class LlvmRenderer {
     std::string v = value(x);
     for (int lanes = x.lanes(); lanes > 1; lanes /= 2) {
       Shape whole{x.dtype(), lanes}, half{x.dtype(), lanes / 2};
-      std::vector<Operand> halves{{w_.slice(whole, v, 0, lanes / 2), nullptr}, {w_.slice(whole, v, lanes / 2, lanes / 2), nullptr}};
+      std::vector<Operand> halves{{w_.slice(whole, v, 0, lanes / 2), nullptr},
+                                  {w_.slice(whole, v, lanes / 2, lanes / 2), nullptr}};
       v = w_.alu(n.reduce_op(), half, x.dtype(), halves);
     }
     known_[n.node()] = v;
@@ -415,12 +468,14 @@ class LlvmRenderer {
   // Buffers are numbered with the scratch memory last; each is a scope of its own.
   std::string alias_metadata(Ref buffer) {
     auto k = buffer.is(Op::Local) ? program_.buffers : static_cast<int>(buffer.i());
-    return fmt::format(", !alias.scope !{}, !noalias !{}", kScopeMetadata + 3 * k + 1, kScopeMetadata + 3 * k + 2);
+    return fmt::format(", !alias.scope !{}, !noalias !{}", kScopeMetadata + 3 * k + 1,
+                       kScopeMetadata + 3 * k + 2);
   }
 
   std::string assemble() {
     std::string text = fmt::format(
-        "define void @{}(ptr noalias nocapture noundef readonly %buffers, ptr noalias nocapture noundef readonly %vars, "
+        "define void @{}(ptr noalias nocapture noundef readonly %buffers, ptr noalias nocapture noundef "
+        "readonly %vars, "
         "i64 noundef %thread, ptr noalias noundef %scratch) #0 {{\nentry:\n",
         program_.name);
     text += w_.entry;
@@ -428,11 +483,16 @@ class LlvmRenderer {
     for (const std::string& piece : w_.pieces) text += piece;
     text += "  ret void\n}\n\n";
     // With no width given the compiler would split what is wider than it prefers.
-    text += fmt::format("attributes #0 = {{ nounwind norecurse mustprogress \"no-builtins\" \"prefer-vector-width\"=\"{0}\" \"min-legal-vector-width\"=\"{0}\" }}\n",
-                        std::max(target_.vector_bytes, 16) * 8);
-    text += "!0 = !{}\n!1 = !{!\"llvm.loop.unroll.disable\"}\n!2 = !{!\"llvm.loop.vectorize.width\", i32 1}\n"
-            "!3 = !{!\"llvm.loop.interleave.count\", i32 1}\n!4 = !{!\"llvm.loop.distribute.enable\", i1 false}\n";
-    for (const Loop& loop : loops_) text += fmt::format("!{0} = distinct !{{!{0}, !1, !2, !3, !4}}\n", kLoopMetadata + loop.id);
+    text += fmt::format(
+        "attributes #0 = {{ nounwind norecurse mustprogress \"no-builtins\" \"prefer-vector-width\"=\"{0}\" "
+        "\"min-legal-vector-width\"=\"{0}\" }}\n",
+        std::max(target_.vector_bytes, 16) * 8);
+    text +=
+        "!0 = !{}\n!1 = !{!\"llvm.loop.unroll.disable\"}\n!2 = !{!\"llvm.loop.vectorize.width\", i32 1}\n"
+        "!3 = !{!\"llvm.loop.interleave.count\", i32 1}\n!4 = !{!\"llvm.loop.distribute.enable\", i1 "
+        "false}\n";
+    for (const Loop& loop : loops_)
+      text += fmt::format("!{0} = distinct !{{!{0}, !1, !2, !3, !4}}\n", kLoopMetadata + loop.id);
     if (program_.distinct) {
       text += "!5 = distinct !{!5}\n";
       for (int k = 0; k <= program_.buffers; ++k) {
@@ -440,7 +500,8 @@ class LlvmRenderer {
         std::string others;
         for (int j = 0; j <= program_.buffers; ++j)
           if (j != k) others += fmt::format("{}!{}", others.empty() ? "" : ", ", kScopeMetadata + 3 * j);
-        text += fmt::format("!{0} = distinct !{{!{0}, !5}}\n!{1} = !{{!{0}}}\n!{2} = !{{{3}}}\n", at, at + 1, at + 2, others);
+        text += fmt::format("!{0} = distinct !{{!{0}, !5}}\n!{1} = !{{!{0}}}\n!{2} = !{{{3}}}\n", at, at + 1,
+                            at + 2, others);
       }
     }
     return text;
@@ -452,12 +513,12 @@ class LlvmRenderer {
   const ProgramInfo& program_;
   const Target& target_;
   LlvmWriter w_;
-  std::vector<Loop> loops_;                                     // in the order in which they begin
+  std::vector<Loop> loops_;  // in the order in which they begin
   std::size_t begun_ = 0;
-  std::vector<std::size_t> open_;                               // outermost first
-  absl::flat_hash_map<const Node*, std::string> known_;         // values
-  absl::flat_hash_map<const Node*, std::string> state_;         // of accumulators, at this point
-  absl::flat_hash_map<const Node*, std::string> addresses_;     // of Index nodes, while their loop is open
+  std::vector<std::size_t> open_;                            // outermost first
+  absl::flat_hash_map<const Node*, std::string> known_;      // values
+  absl::flat_hash_map<const Node*, std::string> state_;      // of accumulators, at this point
+  absl::flat_hash_map<const Node*, std::string> addresses_;  // of Index nodes, while their loop is open
   std::vector<const Node*> scoped_;
   absl::flat_hash_map<const Node*, std::int64_t> scratch_;
   std::vector<Ref> written_;

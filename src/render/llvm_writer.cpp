@@ -8,11 +8,12 @@ namespace {
 
 // In the order of Prim.
 constexpr std::string_view kNames[] = {
-    "add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "and", "or", "xor", "shl", "lshr", "ashr", "umin", "umax", "smin", "smax",
-    "fadd", "fsub", "fmul", "fdiv",
-    "icmp eq", "icmp ne", "icmp slt", "icmp ult", "fcmp oeq", "fcmp une", "fcmp olt", "fcmp ogt", "fcmp oge", "fcmp uno",
-    "fneg", "trunc", "sqrt", "fabs",
-    "trunc", "sext", "zext", "sitofp", "uitofp", "fptosi", "fptoui", "fpext", "fptrunc", "bitcast", "", "",
+    "add",      "sub",      "mul",      "udiv",     "sdiv",     "urem",     "srem",     "and",
+    "or",       "xor",      "shl",      "lshr",     "ashr",     "umin",     "umax",     "smin",
+    "smax",     "fadd",     "fsub",     "fmul",     "fdiv",     "icmp eq",  "icmp ne",  "icmp slt",
+    "icmp ult", "fcmp oeq", "fcmp une", "fcmp olt", "fcmp ogt", "fcmp oge", "fcmp uno", "fneg",
+    "trunc",    "sqrt",     "fabs",     "trunc",    "sext",     "zext",     "sitofp",   "uitofp",
+    "fptosi",   "fptoui",   "fpext",    "fptrunc",  "bitcast",  "",         "",
 };
 static_assert(std::size(kNames) == static_cast<std::size_t>(Prim::F32ToHalf) + 1);
 std::string_view name_of(Prim op) { return kNames[static_cast<int>(op)]; }
@@ -25,14 +26,22 @@ std::string vector_of(int lanes, std::string_view scalar) {
 
 std::string LlvmWriter::type(Shape s, bool memory) const {
   switch (s.dtype) {
-    case DType::F32: return vector_of(s.lanes, "float");
-    case DType::F64: return vector_of(s.lanes, "double");
-    case DType::F16: return vector_of(s.lanes, target().computes.has(f16) ? "half" : "i16");
-    case DType::BF16: return vector_of(s.lanes, "i16");
-    case DType::Bool: return vector_of(s.lanes, memory ? "i8" : "i1");
-    case DType::Void: case DType::WeakInt: case DType::WeakFloat:
+    case DType::F32:
+      return vector_of(s.lanes, "float");
+    case DType::F64:
+      return vector_of(s.lanes, "double");
+    case DType::F16:
+      return vector_of(s.lanes, target().computes.has(f16) ? "half" : "i16");
+    case DType::BF16:
+      return vector_of(s.lanes, "i16");
+    case DType::Bool:
+      return vector_of(s.lanes, memory ? "i8" : "i1");
+    case DType::Void:
+    case DType::WeakInt:
+    case DType::WeakFloat:
       throw InternalError("[llvm] a value of dtype " + std::string(name(s.dtype)));
-    default: return vector_of(s.lanes, "i" + std::to_string(bits_of(s.dtype)));
+    default:
+      return vector_of(s.lanes, "i" + std::to_string(bits_of(s.dtype)));
   }
 }
 
@@ -60,7 +69,8 @@ std::string LlvmWriter::constant(Shape s, Scalar v) const {
   return s.lanes == 1 ? text : fmt::format("splat ({} {})", scalar, text);
 }
 
-std::string LlvmWriter::select(Shape s, const std::string& condition, const std::string& yes, const std::string& no) {
+std::string LlvmWriter::select(Shape s, const std::string& condition, const std::string& yes,
+                               const std::string& no) {
   return emit("select {} {}, {} {}, {} {}", type({boolean, s.lanes}), condition, type(s), yes, type(s), no);
 }
 
@@ -90,15 +100,21 @@ std::string LlvmWriter::unary(Prim op, Shape to, DType from, const std::string& 
   Shape s{from, to.lanes};
   std::string t = type(to), half = vector_of(to.lanes, "half");
   switch (op) {
-    case Prim::FNeg: return emit("fneg {} {}", t, x);
-    case Prim::FTrunc: case Prim::FSqrt: case Prim::FAbs:
+    case Prim::FNeg:
+      return emit("fneg {} {}", t, x);
+    case Prim::FTrunc:
+    case Prim::FSqrt:
+    case Prim::FAbs:
       return emit("call {0} @llvm.{1}.{2}({0} {3})", t, name_of(op), intrinsic_type(to), x);
-    case Prim::HalfToF32: return emit("fpext {} {} to {}", half, emit("bitcast {} {} to {}", type(s), x, half), t);
-    case Prim::F32ToHalf: return emit("bitcast {} {} to {}", half, emit("fptrunc {} {} to {}", type(s), x, half), t);
+    case Prim::HalfToF32:
+      return emit("fpext {} {} to {}", half, emit("bitcast {} {} to {}", type(s), x, half), t);
+    case Prim::F32ToHalf:
+      return emit("bitcast {} {} to {}", half, emit("fptrunc {} {} to {}", type(s), x, half), t);
     case Prim::Bits:
       if (type(s) == t) return x;
       [[fallthrough]];
-    default: return emit("{} {} {} to {}", name_of(op), type(s), x, t);
+    default:
+      return emit("{} {} {} to {}", name_of(op), type(s), x, t);
   }
 }
 

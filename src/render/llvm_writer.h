@@ -1,5 +1,5 @@
-// Text of an LLVM function in the making: names for values, types, and the primitives of elementwise ops. Control flow and
-// memory are in llvm.cpp, which alone uses this.
+// Text of an LLVM function in the making: names for values, types, and the primitives of elementwise ops.
+// Control flow and memory are in llvm.cpp, which alone uses this.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace pg::render {
 
-/// Writes instructions in static single assignment. A value is its text. Bools are i1 (i8 in memory), f16 is half where the
-/// target computes it, other f16 and bf16 are i16. No flag lets LLVM reorder or fuse floats.
+/// Writes instructions in static single assignment. A value is its text. Bools are i1 (i8 in memory), f16 is
+/// half where the target computes it, other f16 and bf16 are i16. No flag lets LLVM reorder or fuse floats.
 class LlvmWriter final : public ExactAlu {
  public:
   using ExactAlu::ExactAlu;
@@ -23,7 +23,8 @@ class LlvmWriter final : public ExactAlu {
   std::string intrinsic_type(Shape s, bool memory = false) const;
 
   std::string constant(Shape s, Scalar v) const override;
-  std::string select(Shape s, const std::string& condition, const std::string& yes, const std::string& no) override;
+  std::string select(Shape s, const std::string& condition, const std::string& yes,
+                     const std::string& no) override;
   std::string splat(Shape s, const std::string& scalar);
   /// Lanes [first, first + lanes) of v; a scalar if it is one.
   std::string slice(Shape v, const std::string& value, int first, int lanes);
@@ -44,7 +45,8 @@ class LlvmWriter final : public ExactAlu {
   }
   std::string& out() { return in_entry ? entry : pieces.back(); }
 
-  // The text: the entry block, and pieces of the rest, between which the ends of loops fill in what their heads left open.
+  // The text: the entry block, and pieces of the rest, between which the ends of loops fill in what their
+  // heads left open.
   std::string entry;
   std::vector<std::string> pieces{std::string()};
   bool in_entry = false;

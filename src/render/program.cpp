@@ -8,13 +8,15 @@ namespace pg {
 namespace {
 
 std::int64_t extent_of(Ref special) {
-  if (!special.src(0).is_const()) throw InternalError("[render] the extent of " + special.str() + " is not a constant");
+  if (!special.src(0).is_const())
+    throw InternalError("[render] the extent of " + special.str() + " is not a constant");
   return special.src(0).i();
 }
 
 std::int64_t bytes_of(Ref local) {
   Ref shape = local.src(0);
-  if (!shape.is(Op::Shape) || !is_concrete(shape)) throw InternalError("[render] the size of a Local is not a constant");
+  if (!shape.is(Op::Shape) || !is_concrete(shape))
+    throw InternalError("[render] the size of a Local is not a constant");
   return numel(shape) * static_cast<std::int64_t>(itemsize(local.dtype()));
 }
 
@@ -54,7 +56,8 @@ ProgramInfo program_info(Ref linear, std::string_view name, const Target& target
     std::int64_t extent = extent_of(n);
     if (what == "thread") {
       info.threads = extent;
-    } else if (what.size() == 5 && what[4] >= '0' && what[4] <= '2' && (what.starts_with("gidx") || what.starts_with("lidx"))) {
+    } else if (what.size() == 5 && what[4] >= '0' && what[4] <= '2' &&
+               (what.starts_with("gidx") || what.starts_with("lidx"))) {
       (what[0] == 'g' ? info.global : info.local)[static_cast<std::size_t>(what[4] - '0')] = extent;
     } else {
       throw InternalError("[render] there is no Special named " + n.str());

@@ -1,5 +1,5 @@
-// What is known of a linear program besides its instructions: how it is called. The renderers write its signature from
-// this, and the engine hands it to the device that loads the code.
+// What is known of a linear program besides its instructions: how it is called. The renderers write its
+// signature from this, and the engine hands it to the device that loads the code.
 #pragma once
 
 #include <array>
@@ -25,10 +25,12 @@ struct ProgramInfo {
   bool distinct = false;
 };
 
-/// Reads all but `distinct` off the instructions of a Linear. InternalError if an extent or the size of a Local is not a constant.
+/// Reads all but `distinct` off the instructions of a Linear. InternalError if an extent or the size of a
+/// Local is not a constant.
 ProgramInfo program_info(Ref linear, std::string_view name, const Target& target);
 
-/// A Local of a program and where it begins in scratch memory, in the order of slots; each is aligned to 64 bytes.
+/// A Local of a program and where it begins in scratch memory, in the order of slots; each is aligned to 64
+/// bytes.
 struct ScratchPart {
   Ref local;
   std::int64_t offset;
@@ -41,14 +43,16 @@ Ref buffer_of(Ref x);
 /// x without the After around it.
 Ref strip_after(Ref x);
 
-// --- renderers: pure functions of the program, called within a GraphScope ------------------------------------------
-// A kernel on a CPU is `void name(void* const* buffers, const int64_t* vars, int64_t thread, void* scratch)`, with the
-// address of the buffer in slot i at buffers[i] (aligned for its dtype, no more) and the value of ScalarParam i at
-// vars[i]: integers and bools as such, floats by their bits. They throw InternalError on what should have been decomposed.
+// --- renderers: pure functions of the program, called within a GraphScope
+// ------------------------------------------ A kernel on a CPU is `void name(void* const* buffers, const
+// int64_t* vars, int64_t thread, void* scratch)`, with the address of the buffer in slot i at buffers[i]
+// (aligned for its dtype, no more) and the value of ScalarParam i at vars[i]: integers and bools as such,
+// floats by their bits. They throw InternalError on what should have been decomposed.
 
 /// A module of LLVM IR, version 19, without triple and data layout.
 std::string render_llvm(Ref linear, const ProgramInfo& program, const Target& target);
-/// A translation unit of C11 with clang's vector extensions, to be compiled with -ffp-contract=off. It includes nothing.
+/// A translation unit of C11 with clang's vector extensions, to be compiled with -ffp-contract=off. It
+/// includes nothing.
 std::string render_c(Ref linear, const ProgramInfo& program, const Target& target);
 
 }  // namespace pg

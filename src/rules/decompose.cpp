@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include <absl/container/inlined_vector.h>
+
 #include "rules/functions.h"
 #include "rules/symbolic.h"
 
@@ -48,6 +50,17 @@ Ref compare_in_f32(const Match& m) {
   DType t = m.root.src(0).dtype();
   if ((t != f16 && t != bf16) || target(m).computes.has(t)) return nullptr;
   return alu(m.root.op(), {cast(m.root.src(0), f32), cast(m.root.src(1), f32)});
+}
+
+// A reduction of such values accumulates in f32.
+Ref reduce_in_f32(const Match& m) {
+  Ref n = m.root;
+  DType t = n.dtype();
+  if ((t != f16 && t != bf16) || target(m).computes.has(t)) return nullptr;
+  std::size_t values = std::max<std::size_t>(1, n.reduce_axes());
+  absl::InlinedVector<Ref, 8> srcs(n.srcs().begin(), n.srcs().end());
+  for (std::size_t i = 0; i < values; ++i) srcs[i] = cast(srcs[i], f32);
+  return cast(make(Op::Reduce, f32, n.lanes(), srcs, n->arg), t);
 }
 
 // One of a family of functions by dtype; 16-bit floats go through f32 and round once more.
@@ -116,6 +129,7 @@ constexpr Rule kFunctions[] = {
 };
 
 constexpr Rule kNarrowFloats[] = {
+    rule(any(Op::Reduce), reduce_in_f32),
     rule(any(Op::Neg), in_f32), rule(any(Op::Trunc), in_f32), rule(any(Op::Sqrt), in_f32), rule(any(Op::Add), in_f32),
     rule(any(Op::Sub), in_f32), rule(any(Op::Mul), in_f32),   rule(any(Op::Div), in_f32),  rule(any(Op::Max), in_f32),
     rule(any(Op::Min), in_f32), rule(any(Op::MulAcc), in_f32), rule(any(Op::CmpLt), compare_in_f32),

@@ -12,6 +12,7 @@
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/device.h"
 #include "runtime/disk/disk_device.h"
+#include "runtime/interp/interp_device.h"
 #include "runtime/null/null_device.h"
 #include <pangrad/error.h>
 
@@ -21,6 +22,7 @@ namespace {
 std::vector<DeviceKind> built_in() {
   return {
       {"CPU", DeviceArgument::Ordinal, open_cpu},
+      {"INTERP", DeviceArgument::Text, open_interp},
       {"NULL", DeviceArgument::Text, open_null},
       {"DISK", DeviceArgument::Path, open_disk},
   };

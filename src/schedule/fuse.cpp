@@ -32,13 +32,16 @@ double elements(Ref n) { return static_cast<double>(max_numel(shape_of(n))); }
 }  // namespace
 
 Ref storage_node(Ref n) {
+  Ref kept = n;  // what has the storage if the walk ends at a movement
   for (Ref s = n;;) {
     if (s.is(Op::Detach) || s.is(Op::Leaf) || s.is(Op::ContiguousBackward))
-      n = s = s.src(0);
+      kept = s = s.src(0);
     else if (s.is(Op::Reshape) || (s.is(Op::Contiguous) && !s.src(0).has(kMovement)))
       s = s.src(0);
+    else if (s.is(Op::Const) || s.is(Op::Arange) || s.is(Op::ScalarParam) || s.is(Op::Bind))
+      return n;  // no storage that anything could rename
     else
-      return s.has(kMovement) ? n : s;
+      return s.has(kMovement) ? kept : s;
   }
 }
 
@@ -141,6 +144,9 @@ void Planner::process(Ref n) {
     if (!forced && entries.empty()) return;
     stored = forced || should_store(n, entries);
     if (stored) {
+      // What no source places is made where it is first read.
+      std::string& device = devices_[n.node()];
+      if (device.empty() && !entries.empty()) device = kernels_[static_cast<std::size_t>(entries_[static_cast<std::size_t>(entries[0])].kernel)].device;
       if (n.is(Op::After)) {
         start_write(n);
       } else if (n.is(Op::Copy)) {
@@ -247,8 +253,21 @@ void Planner::start_write(Ref node) {
   }
   Index target = kernel.target;
   Ref n = view;
-  for (; !same(n, view_base(view)); n = n.src(0))
+  for (; !same(n, view_base(view)); n = n.src(0)) {
     if (n.has(kMovement)) target = source_index(n, target);
+    if (!n.is(Op::Bitcast)) continue;
+    auto to = static_cast<std::int64_t>(itemsize(n.dtype())), from = static_cast<std::int64_t>(itemsize(n.src(0).dtype()));
+    if (to == from) continue;
+    if (kernel.store_dtype != DType::Void) throw ValueError("[assign] a view with more than one bitcast between element sizes cannot be written");
+    kernel.store_dtype = n.dtype();
+    Ref& last = target.at.back();
+    if (to < from) {
+      kernel.part = last % (from / to);
+      last = last / (from / to);
+    } else {
+      last = last * (to / from);
+    }
+  }
   kernel.target = target;
   kernel.target_shape = shape_of(n);
   if (whole || donated) return;
@@ -288,6 +307,21 @@ void Planner::children_of(Entry& e) {
   };
   if (n.has(kMovement)) return child(n.src(0), source_index(n, e.index), e.evals, e.in_reduce);
   if (passes_through(n) || n.is(Op::Copy)) return child(n.src(0), e.index, e.evals, e.in_reduce);
+  if (n.is(Op::Bitcast) && itemsize(n.dtype()) != itemsize(n.src(0).dtype())) {
+    // Elements of the last axis are taken apart, or put together.
+    auto to = static_cast<std::int64_t>(itemsize(n.dtype())), from = static_cast<std::int64_t>(itemsize(n.src(0).dtype()));
+    Index index = e.index;
+    Ref last = e.index.at.back();
+    if (to < from) {
+      index.at.back() = last / (from / to);
+      return child(n.src(0), index, e.evals, e.in_reduce);
+    }
+    for (std::int64_t k = 0; k < to / from; ++k) {
+      index.at.back() = last * (to / from) + k;
+      child(n.src(0), index, e.evals, e.in_reduce);
+    }
+    return;
+  }
   if (n.has(kElementwise)) {
     Ref shape = shape_of(n);
     for (Node* s : n.srcs()) child(s, broadcast_index(shape, shape_of(s), e.index), e.evals, e.in_reduce);

@@ -34,6 +34,7 @@ Ref Planner::lower(const Entry& e) {
   Ref n = e.node;
   auto value = [&](std::size_t i) { return entries_[static_cast<std::size_t>(e.children[i])].value; };
   auto zero = [&] { return const_like(n, 0); };
+  if (n.is(Op::Bitcast) && itemsize(n.dtype()) != itemsize(n.src(0).dtype())) return regroup(e);
   if (n.has(kElementwise)) {
     absl::InlinedVector<Ref, 3> srcs;
     for (std::size_t i = 0; i < e.children.size(); ++i) srcs.push_back(value(i));
@@ -45,6 +46,8 @@ Ref Planner::lower(const Entry& e) {
     case Op::Pad: return where(entries_[static_cast<std::size_t>(e.children[0])].index.valid, value(0), zero());
     case Op::Reduce: {
       if (e.ranges.empty()) return value(0);
+      for (Ref r : e.ranges)
+        if (r.src(0).is_const(0)) return scalar_const(n.dtype(), identity_of(n.reduce_op(), n.dtype()));
       absl::InlinedVector<Ref, 5> srcs{value(0)};
       srcs.insert(srcs.end(), e.ranges.begin(), e.ranges.end());
       return make(Op::Reduce, n.dtype(), 1, srcs, reduce_arg(n.reduce_op()));
@@ -65,6 +68,26 @@ Ref Planner::lower(const Entry& e) {
   }
 }
 
+// A bitcast between element sizes, in integers: a part of the wide element, or the narrow ones side by side (little endian).
+Ref Planner::regroup(const Entry& e) {
+  auto bits = [](DType t) { return itemsize(t) == 1 ? u8 : itemsize(t) == 2 ? u16 : itemsize(t) == 4 ? u32 : u64; };
+  auto as_bits = [&](Ref v) { return v.dtype() == DType::Bool ? cast(v, u8) : bitcast(v, bits(v.dtype())); };
+  DType to = e.node.dtype(), from = e.node.src(0).dtype(), wide = itemsize(to) < itemsize(from) ? bits(from) : bits(to);
+  auto unit = static_cast<std::int64_t>(std::min(itemsize(to), itemsize(from))) * 8;
+  auto value = [&](std::size_t k) { return as_bits(entries_[static_cast<std::size_t>(e.children[k])].value); };
+  Ref out;
+  if (itemsize(to) < itemsize(from)) {
+    Ref part = e.index.at.back() % static_cast<std::int64_t>(itemsize(from) / itemsize(to));
+    out = cast(value(0) >> (cast(part, wide) * int_const(wide, unit)), bits(to));
+  } else {
+    for (std::size_t k = 0; k < e.children.size(); ++k) {
+      Ref piece = cast(value(k), wide) << int_const(wide, unit * static_cast<std::int64_t>(k));
+      out = out ? out | piece : piece;
+    }
+  }
+  return to == DType::Bool ? ne(out, int_const(u8, 0)) : bitcast(out, to);
+}
+
 Ref Planner::kernel_call(const KernelPlan& kernel) {
   auto as_argument = [&](int slot) {
     const BufferInfo& b = buffers_[static_cast<std::size_t>(slot)];
@@ -77,8 +100,15 @@ Ref Planner::kernel_call(const KernelPlan& kernel) {
   }
   Ref out = flat_param(kernel.buffer, buffers_[static_cast<std::size_t>(kernel.buffer)]);
   Ref value = entries_[static_cast<std::size_t>(kernel.value)].value;
+  Ref offset = flatten(kernel.target_shape, kernel.target);
+  if (kernel.store_dtype != DType::Void) {
+    const BufferInfo& b = buffers_[static_cast<std::size_t>(kernel.buffer)];
+    auto had = static_cast<std::int64_t>(itemsize(b.dtype)), has = static_cast<std::int64_t>(itemsize(kernel.store_dtype));
+    out = flat_param(kernel.buffer, {kernel.store_dtype, b.size * had / has, b.device});
+    offset = has < had ? offset * (had / has) + kernel.part : offset / (has / had);
+  }
   if (value.dtype() != out.dtype()) value = bitcast(value, out.dtype());  // a write through a bitcast view
-  Ref store = make(Op::Store, DType::Void, {address(out, flatten(kernel.target_shape, kernel.target), kernel.target.valid), value});
+  Ref store = make(Op::Store, DType::Void, {address(out, offset, kernel.target.valid), value});
   absl::InlinedVector<Ref, 8> end{store};
   end.insert(end.end(), kernel.ranges.begin(), kernel.ranges.end());
   Ref root = sink(std::array<Ref, 1>{make(Op::End, DType::Void, 1, end)});

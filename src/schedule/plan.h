@@ -35,6 +35,8 @@ struct KernelPlan {
   std::int64_t next_range = 0;
   Index target{};          // index in the buffer's shape
   Ref target_shape{};
+  DType store_dtype = DType::Void;  // where a view's bitcast changes the element size
+  Ref part{};              // which of the smaller elements in one of the buffer's
   int value = -1;          // entry
   Ref copy_of{};           // a Copy: what it reads
   absl::flat_hash_set<Node*> reads{};  // stored nodes it loads
@@ -69,6 +71,7 @@ class Planner {
   int new_buffer(Ref node);
   std::string device_of(Ref node);
   Ref lower(const Entry& e);
+  Ref regroup(const Entry& e);
   Ref load(const Entry& e);
   Ref kernel_call(const KernelPlan& kernel);
 

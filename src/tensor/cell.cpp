@@ -275,7 +275,8 @@ namespace {
 struct Root {
   Impl* impl;
   UOp node;
-  Tensor alive;  // the handle, while the lock is not held
+  Tensor alive;           // the handle, while the lock is not held
+  std::uint64_t version;  // of the contents
 };
 
 bool is_constant(Ref node) {
@@ -327,7 +328,7 @@ class Pending {
   void add(Cell& c) {
     if (taken_.contains(&c) || is_constant(c.node) || materialized(c.node) || !try_retain(c)) return;
     taken_.insert(&c);
-    roots_.push_back({&c, c.node, Tensor(static_cast<Impl*>(&c))});
+    roots_.push_back({&c, c.node, Tensor(static_cast<Impl*>(&c)), c.version});
   }
 
   // A history above a leaf that is overwritten can never be used again: it needs no copy of what it read.
@@ -399,7 +400,7 @@ void realize(std::span<Impl* const> impls) {
         if (impl->whole && !impl->cell->tracked) settle(*impl->cell, buffer);
         continue;
       }
-      roots.push_back({impl, node, std::move(alive)});
+      roots.push_back({impl, node, std::move(alive), impl->cell->version});
     }
     if (roots.empty()) return;
     Pending pending(roots);
@@ -414,20 +415,20 @@ void realize(std::span<Impl* const> impls) {
   }
   std::vector<UOp> results = engine::realize(nodes);
   GraphScope scope;
+  std::vector<std::pair<View*, Ref>> views;
   for (std::size_t i = 0; i < roots.size(); ++i) {
     Impl& impl = *roots[i].impl;
     Ref node = roots[i].node, result = results[i];
     Cell& cell = *impl.cell;
-    bool history = cell.tracked && !cell.marked;
-    if (impl.whole && !same(cell.node, node)) continue;  // another thread was here meanwhile
-    if (history) {
-      if (!materialized(node)) cold(node).materialized = result;
-    } else if (impl.whole) {
-      settle(cell, result);
-    } else if (auto& view = static_cast<View&>(impl); same(view.node, node) && !cell.marked) {
-      remember(view, result);
-    }
+    // Another thread may have been here meanwhile.
+    if (cell.version != roots[i].version || (impl.whole && !same(cell.node, node))) continue;
+    bool history = cell.tracked || (!impl.whole && cell.marked);
+    if (history && !materialized(node)) cold(node).materialized = result;
+    if (impl.whole && !history) settle(cell, result);
+    if (!impl.whole) views.emplace_back(&static_cast<View&>(impl), history ? node : result);
   }
+  // Last, since what becomes of a Cell makes its views forget.
+  for (auto& [view, node] : views) remember(*view, node);
   roots.clear();
 }
 

@@ -52,6 +52,11 @@ struct Recording {
   std::vector<std::pair<int, int>> inputs;        // slot, argument
   std::vector<CellSlot> cells;                    // read or written from outside
   std::vector<std::pair<int, UOp>> constants;
+  struct Slice {
+    int base;
+    std::int64_t start;
+  };
+  absl::flat_hash_map<int, Slice> slices;         // slots that are ranges of others
   std::vector<Step> steps;
   std::vector<CellSlot> writes, grads;            // what Cells hold afterwards
   std::vector<Tensor> no_grads;                   // whose gradient is gone afterwards
@@ -176,26 +181,28 @@ class Recorder final : public CellWatch {
     return slot;
   }
 
+  int input_slot(Ref leaf) {
+    engine::Storage& s = engine::storage_of(leaf);
+    if (auto known = slot_of_.find(s.id); known != slot_of_.end()) return known->second;
+    int slot = new_slot(s.id, leaf);
+    if (auto arg = argument_of_.find(s.id); arg != argument_of_.end()) {
+      out_.inputs.emplace_back(slot, arg->second);
+    } else if (auto cell = cell_of_.find(s.id); cell != cell_of_.end()) {
+      out_.cells.push_back({order_[static_cast<std::size_t>(cell->second)], slot, UOp(leaf.src(0))});
+    } else if (s.parent) {
+      int base = input_slot(s.parent);
+      out_.slices[slot] = {base, s.start};
+    } else {
+      out_.constants.emplace_back(slot, leaf);
+    }
+    return slot;
+  }
+
   void record(const engine::Recorded& r) {
     GraphScope scope;
     Step step;
     step.run = r.run;
-    for (const UOp& leaf : r.inputs) {
-      engine::Storage& s = engine::storage_of(leaf);
-      auto known = slot_of_.find(s.id);
-      if (known != slot_of_.end()) {
-        step.inputs.push_back(known->second);
-        continue;
-      }
-      int slot = new_slot(s.id, leaf);
-      if (auto arg = argument_of_.find(s.id); arg != argument_of_.end())
-        out_.inputs.emplace_back(slot, arg->second);
-      else if (auto cell = cell_of_.find(s.id); cell != cell_of_.end())
-        out_.cells.push_back({order_[static_cast<std::size_t>(cell->second)], slot, UOp(leaf.ref().src(0))});
-      else
-        out_.constants.emplace_back(slot, leaf);
-      step.inputs.push_back(slot);
-    }
+    for (const UOp& leaf : r.inputs) step.inputs.push_back(input_slot(leaf));
     for (std::size_t k = 0; k < r.outputs.size(); ++k) {
       engine::Storage& s = engine::storage_of(r.outputs[k]);
       auto known = slot_of_.find(s.id);
@@ -268,53 +275,62 @@ bool replay(const Recording& r, std::span<const Tensor> arguments, std::vector<T
     }
     for (auto& [slot, leaf] : r.constants) values[static_cast<std::size_t>(slot)] = leaf;
   }
-  absl::flat_hash_set<int> of_cells;
-  for (const CellSlot& c : r.cells) of_cells.insert(c.slot);
-
   absl::flat_hash_map<Device, std::int64_t> start;
   for (auto& [device, words] : r.draws) start[device] = random_offset(device);
+  auto value = [&](int slot) -> UOp& { return values[static_cast<std::size_t>(slot)]; };
+  auto made = [&](int slot) -> const Made& { return r.slots[static_cast<std::size_t>(slot)]; };
+  {
+    // Storage for all results. What is written in place is the storage that was there, if nobody else can see it.
+    GraphScope scope;
+    absl::flat_hash_set<int> of_cells, ours;
+    for (const CellSlot& c : r.cells) of_cells.insert(c.slot);
+    for (const Step& step : r.steps)
+      for (std::size_t k = 0; k < step.outputs.size(); ++k) {
+        int from = step.in_place[k], to = step.outputs[k];
+        if (from == kNone) {
+          if (!value(to)) value(to) = engine::new_buffer(made(to).device, made(to).dtype, made(to).shape), ours.insert(to);
+          continue;
+        }
+        if (!ours.contains(from) && !exclusive(value(from), of_cells.contains(from) ? 2 : 1)) value(from) = engine::copy_of(value(from));
+        ours.insert(from);
+        value(to) = value(from);
+        ours.insert(to);
+      }
+  }
   std::vector<engine::Storage*> inputs, outputs;
   std::vector<std::int64_t> scalars;
   for (const Step& step : r.steps) {
     inputs.clear();
     outputs.clear();
     scalars.clear();
-    {
-      GraphScope scope;
-      for (std::size_t k = 0; k < step.outputs.size(); ++k) {
-        if (step.in_place[k] == kNone) continue;
-        UOp& value = values[static_cast<std::size_t>(step.in_place[k])];
-        if (!exclusive(value, of_cells.contains(step.in_place[k]) ? 2 : 1)) value = engine::copy_of(value);
+    for (int slot : step.inputs) {
+      if (auto slice = r.slices.find(slot); slice != r.slices.end()) {
+        GraphScope scope;
+        value(slot) = engine::view_of(value(slice->second.base), slice->second.start, made(slot).shape);
       }
-      for (int slot : step.inputs) inputs.push_back(&engine::storage_of(values[static_cast<std::size_t>(slot)]));
-      for (std::size_t k = 0; k < step.outputs.size(); ++k) {
-        UOp& value = values[static_cast<std::size_t>(step.outputs[k])];
-        if (step.in_place[k] != kNone) {
-          outputs.push_back(nullptr);
-          continue;
-        }
-        const Made& made = r.slots[static_cast<std::size_t>(step.outputs[k])];
-        if (!value) value = engine::empty_buffer(made.device, made.dtype, dims(made.shape));
-        outputs.push_back(&engine::storage_of(value));
-      }
+      inputs.push_back(&engine::storage_of(value(slot)));
     }
+    for (std::size_t k = 0; k < step.outputs.size(); ++k)
+      outputs.push_back(step.in_place[k] == kNone ? &engine::storage_of(value(step.outputs[k])) : nullptr);
     for (const Scalar64& s : step.scalars) scalars.push_back(s.generator ? start[s.generator] + s.value : s.value);
     engine::replay(*step.run, inputs, scalars, outputs);
-    GraphScope scope;
-    for (std::size_t k = 0; k < step.outputs.size(); ++k)
-      if (step.in_place[k] != kNone) {
-        UOp& from = values[static_cast<std::size_t>(step.in_place[k])];
-        values[static_cast<std::size_t>(step.outputs[k])] = engine::next_version(from, r.slots[static_cast<std::size_t>(step.outputs[k])].shape);
-      }
   }
   for (auto& [device, words] : r.draws) advance_random(device, words);
 
   GraphScope scope;
-  for (const CellSlot& w : r.writes) overwrite(cell_of(w.cell), values[static_cast<std::size_t>(w.slot)]);
+  // What was written in place is a new version of its storage.
+  for (const Step& step : r.steps)
+    for (std::size_t k = 0; k < step.outputs.size(); ++k)
+      if (int from = step.in_place[k]; from != kNone && value(from)) {
+        UOp next = engine::next_version(value(from), made(step.outputs[k]).shape);
+        value(from) = UOp();
+        value(step.outputs[k]) = next;
+      }
+  for (const CellSlot& w : r.writes) overwrite(cell_of(w.cell), value(w.slot));
   for (const Tensor& t : r.no_grads) cell_of(t).grad = Tensor();
-  for (const CellSlot& g : r.grads) cell_of(g.cell).grad = computed(values[static_cast<std::size_t>(g.slot)], false, cell_of(g.cell).device);
+  for (const CellSlot& g : r.grads) cell_of(g.cell).grad = computed(value(g.slot), false, cell_of(g.cell).device);
   for (const Result& result : r.results)
-    results.push_back(result.slot == kNone ? result.same : computed(values[static_cast<std::size_t>(result.slot)], false, result.device));
+    results.push_back(result.slot == kNone ? result.same : computed(value(result.slot), false, result.device));
   return true;
 }
 

@@ -103,13 +103,12 @@ std::vector<std::uint8_t> bytes_of(const Tensor& x, std::size_t n, const char* o
   std::vector<std::uint8_t> out(n * itemsize(x.dtype()));
   if (out.empty()) return out;
   x.realize();
+  UOp node;
   {
-    // The value is in storage now: as the node itself, or remembered beside it.
     GraphScope scope;
-    Ref node = x.impl()->whole ? x.impl()->cell->node.ref() : detail::read(x, op).node;
-    buffer = node.is(Op::Buffer) ? node : node->cold ? node->cold->materialized.ref() : Ref();
-    if (!buffer) throw InternalError("[" + std::string(op) + "] a realized tensor has no storage");
+    node = x.impl()->whole ? x.impl()->cell->node.ref() : detail::read(x, op).node;
   }
+  buffer = engine::realize({&node, 1})[0];
   engine::read(buffer, out.data(), out.size());
   return out;
 }

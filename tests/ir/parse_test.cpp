@@ -275,14 +275,16 @@ TEST(Parse, AReadersErrorGetsAPlace) {
 TEST(Parse, DamagedTextIsRefusedOrRead) {
   register_object("note", note);
   const char* seeds[] = {
-      ("p0 = Param.f32[0]((32,))\nr0 = Range[0, global](8)\nr1 = Range[1, reduce](4)\n"
-       "v0 = Reduce[Add](Load(Index(p0, r0*4 + r1)), r1)\nSink[note{a: [1]}](End(Store(Index(p0, r0), v0 + "
-       "1.0), r0))\n"),
+      R"(p0 = Param.f32[0]((32,))
+r0 = Range[0, global](8)
+r1 = Range[1, reduce](4)
+v0 = Reduce[Add](Load(Index(p0, r0*4 + r1)), r1)
+Sink[note{a: [1]}](End(Store(Index(p0, r0), v0 + 1.0), r0)))",
       "n = Var[\"n\"](1, 10)\nx = Param.f64[0]((n, 8))\nPad(Permute[1, 0](x), (8, n + 2), (0, 1))\n",
       "a = Iota.i32x8\nWhere(a < 3 & !(a == 4), Cast.f32x8(a)*-inf, 2.5e-3) / 3\n",
       "(1:u64 << 3) % 7 ^ Shr(-9223372036854775808, 2) / -1\nConst.f32[0x7fc00001]\n",
-      "q = Param.i32[4294967296]((9223372036854775807, 9223372036854775807), "
-      "Device[\"CPU\"])\nArange.i32((9223372036854775807,))\n",
+      R"(q = Param.i32[4294967296]((9223372036854775807, 9223372036854775807), Device["CPU"])
+Arange.i32((9223372036854775807,)))",
   };
   const char* pieces[] = {"(",
                           ")",
@@ -312,7 +314,7 @@ TEST(Parse, DamagedTextIsRefusedOrRead) {
                           "r0",
                           "{",
                           "()"};
-  int read = 0;
+  int read = 0, refused = 0;
   for (unsigned seed = 0; seed < 8000; ++seed) {
     Random random(seed);
     std::string text = seeds[seed % std::size(seeds)];
@@ -349,10 +351,12 @@ TEST(Parse, DamagedTextIsRefusedOrRead) {
         expect_round_trip(n);
         if (HasFatalFailure()) FAIL() << "seed " << seed;
       } catch (const ValueError&) {
+        ++refused;
       }
     }
   }
   EXPECT_GT(read, 500);
+  EXPECT_GT(refused, 500);
 }
 
 TEST(Parse, AVeryDeepGraphRoundTrips) {

@@ -1,8 +1,8 @@
-// A linear program decoded for the interpreter: one instruction a node, operands resolved to places in a frame of 64-bit
-// words. decode.cpp makes it, execute.cpp runs it.
+// A linear program decoded for the interpreter: one instruction a node, operands resolved to places in a
+// frame of 64-bit words. decode.cpp makes it, execute.cpp runs it.
 //
-// A word holds an integer or bool as eval_scalar keeps it, a float by its bits in its own format, so that what is only
-// moved keeps every bit. A value has a word for each lane.
+// A word holds an integer or bool as eval_scalar keeps it, a float by its bits in its own format, so that
+// what is only moved keeps every bit. A value has a word for each lane.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,36 @@
 namespace pg::runtime::interp {
 
 enum class Step : std::uint8_t {
-  Alu, Bitcast, Where, Move, Splat, Reduce, Load, Store, Begin, End, If, Barrier, Wmma,
+  Alu,
+  Bitcast,
+  Where,
+  Move,
+  Splat,
+  Reduce,
+  Load,
+  Store,
+  Begin,
+  End,
+  If,
+  Barrier,
+  Wmma,
 };
 
 struct Instruction {
   Step step = Step::Move;
-  Op op = Op::Const;           // of Alu and Reduce
-  DType to = DType::Void;      // of the result, or of the element loaded or stored
-  DType from = DType::Void;    // of the operands
-  std::uint16_t lanes = 1;     // of the result; of Reduce and Store, of the operand
-  bool scattered = false;      // an offset for each lane
-  bool wide_gate = false;      // a gate for each lane
-  std::int32_t at = 0;         // place in the Linear, for messages
-  std::int32_t dst = -1;       // words
+  Op op = Op::Const;         // of Alu and Reduce
+  DType to = DType::Void;    // of the result, or of the element loaded or stored
+  DType from = DType::Void;  // of the operands
+  std::uint16_t lanes = 1;   // of the result; of Reduce and Store, of the operand
+  bool scattered = false;    // an offset for each lane
+  bool wide_gate = false;    // a gate for each lane
+  std::int32_t at = 0;       // place in the Linear, for messages
+  std::int32_t dst = -1;     // words
   std::int32_t src[3] = {-1, -1, -1};
-  std::int32_t gate = -1;      // -1: none
+  std::int32_t gate = -1;  // -1: none
   std::int32_t offset = -1;
-  std::int32_t buffer = -1;    // index into Code::buffers
-  std::int32_t target = -1;    // of a jump
+  std::int32_t buffer = -1;  // index into Code::buffers
+  std::int32_t target = -1;  // of a jump
 };
 
 /// Memory that instructions access: an argument, or a Local.
@@ -57,7 +69,7 @@ struct Code {
   std::vector<std::uint64_t> frame;  // as it is at the beginning, constants in place
   std::vector<BufferUse> buffers;
   std::vector<Argument> arguments;
-  int buffer_slots = 0;   // one more than the highest
+  int buffer_slots = 0;  // one more than the highest
   int scalar_slots = 0;
   std::int64_t local_bytes = 0;
 
@@ -83,8 +95,10 @@ struct Grid {
   int warp = 32;
 };
 
-/// Runs all threads one after the other, or all groups, the items of one in step from barrier to barrier. InternalError at
-/// the first access outside its buffer, race, read of what was never written, or barrier that not all items reach.
-void execute(const Code& code, std::span<const Memory> buffers, std::span<const std::int64_t> scalars, const Grid& grid);
+/// Runs all threads one after the other, or all groups, the items of one in step from barrier to barrier.
+/// InternalError at the first access outside its buffer, race, read of what was never written, or barrier
+/// that not all items reach.
+void execute(const Code& code, std::span<const Memory> buffers, std::span<const std::int64_t> scalars,
+             const Grid& grid);
 
 }  // namespace pg::runtime::interp

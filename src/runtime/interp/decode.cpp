@@ -12,7 +12,9 @@ Ref strip_after(Ref x) {
   return x;
 }
 
-std::uint64_t word_of(DType t, Scalar v) { return is_float(t) ? to_bits(t, v) : static_cast<std::uint64_t>(v.i); }
+std::uint64_t word_of(DType t, Scalar v) {
+  return is_float(t) ? to_bits(t, v) : static_cast<std::uint64_t>(v.i);
+}
 
 class Decoder {
  public:
@@ -31,7 +33,9 @@ class Decoder {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) { throw InternalError(fmt::format("[interp] {}: {}", code_.name, what)); }
+  [[noreturn]] void fail(const std::string& what) {
+    throw InternalError(fmt::format("[interp] {}: {}", code_.name, what));
+  }
 
   Instruction& add(Step step, Ref n, int at) {
     Instruction& i = code_.instructions.emplace_back();
@@ -60,7 +64,8 @@ class Decoder {
     }
     if (n.is(Op::Iota)) {
       std::int32_t word = reserve(n);
-      for (int l = 0; l < n.lanes(); ++l) word_at(word + l) = word_of(n.dtype(), is_float(n.dtype()) ? float_scalar(l) : int_scalar(l));
+      for (int l = 0; l < n.lanes(); ++l)
+        word_at(word + l) = word_of(n.dtype(), is_float(n.dtype()) ? float_scalar(l) : int_scalar(l));
       return word;
     }
     if (n.is(Op::ScalarParam)) {
@@ -73,7 +78,8 @@ class Decoder {
       std::string_view what = n.str();
       Argument argument{Argument::Thread, 0, reserve(n), n.dtype()};
       if (what != "thread") {
-        if (what.size() != 5 || what[4] < '0' || what[4] > '2' || !(what.starts_with("gidx") || what.starts_with("lidx")))
+        if (what.size() != 5 || what[4] < '0' || what[4] > '2' ||
+            !(what.starts_with("gidx") || what.starts_with("lidx")))
           fail("there is no Special named " + n.str());
         argument.kind = what[0] == 'g' ? Argument::Group : Argument::Local;
         argument.index = what[4] - '0';
@@ -90,7 +96,8 @@ class Decoder {
     if (!n.is(Op::Param) && !n.is(Op::Local)) fail(fmt::format("an Index into {}", info(n.op()).name));
     BufferUse use{n.is(Op::Local), n.i(), 0};
     for (std::size_t k = 0; k < code_.buffers.size(); ++k)
-      if (code_.buffers[k].local == use.local && code_.buffers[k].slot == use.slot) return static_cast<std::int32_t>(k);
+      if (code_.buffers[k].local == use.local && code_.buffers[k].slot == use.slot)
+        return static_cast<std::int32_t>(k);
     if (use.local) {
       if (!is_concrete(n.src(0))) fail("the size of a Local is not a constant");
       use.bytes = numel(n.src(0)) * static_cast<std::int64_t>(itemsize(n.dtype()));
@@ -117,8 +124,15 @@ class Decoder {
 
   void instruction(Ref n, int at) {
     switch (n.op()) {
-      case Op::Const: case Op::Shape: case Op::Param: case Op::ScalarParam: case Op::Special: case Op::Iota: case Op::Local:
-      case Op::Index: case Op::After:
+      case Op::Const:
+      case Op::Shape:
+      case Op::Param:
+      case Op::ScalarParam:
+      case Op::Special:
+      case Op::Iota:
+      case Op::Local:
+      case Op::Index:
+      case Op::After:
         return;
       case Op::Range: {
         std::int32_t extent = value(n.src(0)), variable = reserve(n);
@@ -135,7 +149,8 @@ class Decoder {
           std::int32_t begin = loops_.back();
           loops_.pop_back();
           add(Step::End, n, at).target = begin;
-          code_.instructions[static_cast<std::size_t>(begin)].target = static_cast<std::int32_t>(code_.instructions.size());
+          code_.instructions[static_cast<std::size_t>(begin)].target =
+              static_cast<std::int32_t>(code_.instructions.size());
         }
         return;
       case Op::If: {
@@ -146,11 +161,15 @@ class Decoder {
       }
       case Op::EndIf:
         if (ifs_.empty()) fail("EndIf without If");
-        code_.instructions[static_cast<std::size_t>(ifs_.back())].target = static_cast<std::int32_t>(code_.instructions.size());
+        code_.instructions[static_cast<std::size_t>(ifs_.back())].target =
+            static_cast<std::int32_t>(code_.instructions.size());
         ifs_.pop_back();
         return;
-      case Op::Barrier: add(Step::Barrier, n, at); return;
-      case Op::Acc: return move(n, n, n.src(0), at);
+      case Op::Barrier:
+        add(Step::Barrier, n, at);
+        return;
+      case Op::Acc:
+        return move(n, n, n.src(0), at);
       case Op::Load: {
         Ref from = strip_after(n.src(0));
         if (from.is(Op::Acc)) return move(n, n, from, at);
@@ -202,8 +221,10 @@ class Decoder {
         i.dst = reserve(n);
         return;
       }
-      case Op::Wmma: return wmma(n, at);
-      default: break;
+      case Op::Wmma:
+        return wmma(n, at);
+      default:
+        break;
     }
     if (!n.has(kElementwise)) fail(fmt::format("{} cannot be run", info(n.op()).name));
     alu(n, at);
@@ -228,14 +249,19 @@ class Decoder {
   void alu(Ref n, int at) {
     std::int32_t operands[3] = {-1, -1, -1};
     for (int k = 0; k < n.nsrc(); ++k) {
-      if (n.src(k).lanes() != n.lanes()) fail(fmt::format("{} of {} and {} lanes", info(n.op()).name, n.lanes(), n.src(k).lanes()));
+      if (n.src(k).lanes() != n.lanes())
+        fail(fmt::format("{} of {} and {} lanes", info(n.op()).name, n.lanes(), n.src(k).lanes()));
       operands[k] = value(n.src(k));
     }
-    Instruction& i = add(n.is(Op::Where) ? Step::Where : n.is(Op::Bitcast) ? Step::Bitcast : Step::Alu, n, at);
+    Instruction& i = add(n.is(Op::Where)     ? Step::Where
+                         : n.is(Op::Bitcast) ? Step::Bitcast
+                                             : Step::Alu,
+                         n, at);
     i.op = n.op();
     i.from = n.src(n.is(Op::Where) ? 1 : 0).dtype();
     std::copy(operands, operands + 3, i.src);
-    if (i.step == Step::Alu && !is_exact(n.op())) fail(fmt::format("{} should have been decomposed", info(n.op()).name));
+    if (i.step == Step::Alu && !is_exact(n.op()))
+      fail(fmt::format("{} should have been decomposed", info(n.op()).name));
     if (i.step == Step::Bitcast && itemsize(i.from) != itemsize(i.to)) fail("Bitcast between sizes");
     i.dst = reserve(n);
   }

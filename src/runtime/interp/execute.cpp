@@ -17,19 +17,29 @@ using Word = std::uint64_t;
 
 Scalar scalar_of(DType t, Word w) {
   switch (t) {
-    case DType::F32: return float_scalar(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(w))));
-    case DType::F64: return float_scalar(std::bit_cast<double>(w));
-    case DType::F16: case DType::BF16: return from_bits(t, w);
-    default: return int_scalar(static_cast<std::int64_t>(w));
+    case DType::F32:
+      return float_scalar(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(w))));
+    case DType::F64:
+      return float_scalar(std::bit_cast<double>(w));
+    case DType::F16:
+    case DType::BF16:
+      return from_bits(t, w);
+    default:
+      return int_scalar(static_cast<std::int64_t>(w));
   }
 }
 
 Word word_of(DType t, Scalar v) {
   switch (t) {
-    case DType::F32: return std::bit_cast<std::uint32_t>(static_cast<float>(v.f));
-    case DType::F64: return std::bit_cast<Word>(v.f);
-    case DType::F16: case DType::BF16: return to_bits(t, v);
-    default: return static_cast<Word>(v.i);
+    case DType::F32:
+      return std::bit_cast<std::uint32_t>(static_cast<float>(v.f));
+    case DType::F64:
+      return std::bit_cast<Word>(v.f);
+    case DType::F16:
+    case DType::BF16:
+      return to_bits(t, v);
+    default:
+      return static_cast<Word>(v.i);
   }
 }
 
@@ -42,7 +52,8 @@ Word word_from_bits(DType t, Word bits) {
 
 Word mask_of(DType t) { return itemsize(t) == 8 ? ~Word{0} : (Word{1} << itemsize(t) * 8) - 1; }
 
-// --- elementwise -----------------------------------------------------------------------------------------------------
+// --- elementwise
+// -----------------------------------------------------------------------------------------------------
 
 template <class F>
 bool lanes_f32(const Instruction& i, Word* frame, F f) {
@@ -55,23 +66,32 @@ bool lanes_f32(const Instruction& i, Word* frame, F f) {
 template <class F>
 bool lanes_int(const Instruction& i, Word* frame, F f) {
   for (int l = 0; l < i.lanes; ++l)
-    frame[i.dst + l] = static_cast<Word>(wrap(i.to, static_cast<std::int64_t>(f([&](int k) { return frame[i.src[k] + l]; }))));
+    frame[i.dst + l] = static_cast<Word>(
+        wrap(i.to, static_cast<std::int64_t>(f([&](int k) { return frame[i.src[k] + l]; }))));
   return true;
 }
 
 // The commonest ops without the way through eval_scalar; the values are the same. False for others.
 bool alu_fast(const Instruction& i, Word* frame) {
   if (i.to == f32 && i.from == f32) switch (i.op) {
-      case Op::Add: return lanes_f32(i, frame, [](auto x) { return x(0) + x(1); });
-      case Op::Sub: return lanes_f32(i, frame, [](auto x) { return x(0) - x(1); });
-      case Op::Mul: return lanes_f32(i, frame, [](auto x) { return x(0) * x(1); });
-      case Op::MulAcc: return lanes_f32(i, frame, [](auto x) { return std::fma(x(0), x(1), x(2)); });
-      default: return false;
+      case Op::Add:
+        return lanes_f32(i, frame, [](auto x) { return x(0) + x(1); });
+      case Op::Sub:
+        return lanes_f32(i, frame, [](auto x) { return x(0) - x(1); });
+      case Op::Mul:
+        return lanes_f32(i, frame, [](auto x) { return x(0) * x(1); });
+      case Op::MulAcc:
+        return lanes_f32(i, frame, [](auto x) { return std::fma(x(0), x(1), x(2)); });
+      default:
+        return false;
     }
   if (i.to == i64 || i.to == i32) switch (i.op) {
-      case Op::Add: return lanes_int(i, frame, [](auto x) { return x(0) + x(1); });
-      case Op::Mul: return lanes_int(i, frame, [](auto x) { return x(0) * x(1); });
-      default: return false;
+      case Op::Add:
+        return lanes_int(i, frame, [](auto x) { return x(0) + x(1); });
+      case Op::Mul:
+        return lanes_int(i, frame, [](auto x) { return x(0) * x(1); });
+      default:
+        return false;
     }
   return false;
 }
@@ -89,7 +109,8 @@ void alu(const Instruction& i, Word* frame) {
 // Lane l with lane l + n/2, then n/4, and so on.
 void reduce(const Instruction& i, Word* frame) {
   std::vector<Scalar> v(i.lanes);
-  for (std::size_t l = 0; l < v.size(); ++l) v[l] = scalar_of(i.to, frame[static_cast<std::size_t>(i.src[0]) + l]);
+  for (std::size_t l = 0; l < v.size(); ++l)
+    v[l] = scalar_of(i.to, frame[static_cast<std::size_t>(i.src[0]) + l]);
   for (std::size_t half = v.size() / 2; half > 0; half /= 2)
     for (std::size_t l = 0; l < half; ++l) {
       Scalar pair[2] = {v[l], v[l + half]};
@@ -98,7 +119,8 @@ void reduce(const Instruction& i, Word* frame) {
   frame[i.dst] = word_of(i.to, v[0]);
 }
 
-// --- machine ---------------------------------------------------------------------------------------------------------
+// --- machine
+// ---------------------------------------------------------------------------------------------------------
 
 struct Bound {
   std::byte* data;
@@ -119,9 +141,11 @@ enum class Stop : std::uint8_t { Done, Barrier, Wmma };
 
 class Machine {
  public:
-  Machine(const Code& code, std::span<const Memory> buffers, std::span<const std::int64_t> scalars, const Grid& grid)
+  Machine(const Code& code, std::span<const Memory> buffers, std::span<const std::int64_t> scalars,
+          const Grid& grid)
       : code_(code), scalars_(scalars), grid_(grid) {
-    if (buffers.size() < static_cast<std::size_t>(code.buffer_slots) || scalars.size() < static_cast<std::size_t>(code.scalar_slots))
+    if (buffers.size() < static_cast<std::size_t>(code.buffer_slots) ||
+        scalars.size() < static_cast<std::size_t>(code.scalar_slots))
       throw InternalError("[interp] " + code.name + ": too few arguments");
     items_per_group_ = grid.items[0] * grid.items[1] * grid.items[2];
     groups_ = grid.groups[0] * grid.groups[1] * grid.groups[2];
@@ -132,7 +156,8 @@ class Machine {
         bound_.push_back({m.data, m.bytes, m.writable, nullptr, shared ? &global_races_ : nullptr});
         continue;
       }
-      locals_.push_back({std::vector<std::byte>(static_cast<std::size_t>(use.bytes)), std::vector<bool>(static_cast<std::size_t>(use.bytes))});
+      locals_.push_back({std::vector<std::byte>(static_cast<std::size_t>(use.bytes)),
+                         std::vector<bool>(static_cast<std::size_t>(use.bytes))});
       bound_.push_back({nullptr, use.bytes, true, nullptr, items_per_group_ > 1 ? &local_races_ : nullptr});
     }
     std::size_t k = 0;
@@ -159,7 +184,8 @@ class Machine {
     for (LocalMemory& local : locals_) local.written.assign(local.written.size(), false);
     local_races_.clear();
     items_.resize(static_cast<std::size_t>(items_per_group_));
-    for (std::int64_t k = 0; k < items_per_group_; ++k) begin(items_[static_cast<std::size_t>(k)], thread, group, k);
+    for (std::int64_t k = 0; k < items_per_group_; ++k)
+      begin(items_[static_cast<std::size_t>(k)], thread, group, k);
     auto warp = static_cast<std::size_t>(grid_.warp);
     for (;;) {
       Stop stop = Stop::Done;
@@ -189,25 +215,38 @@ class Machine {
   }
 
   [[noreturn]] void apart(const Item& item) {
-    throw InternalError(fmt::format("[interp] {}: {} does not reach the Barrier or Wmma that those before it do, or reaches one they do not",
-                                    code_.name, who(item.place)));
+    throw InternalError(
+        fmt::format("[interp] {}: {} does not reach the Barrier or Wmma that those before it do, or reaches "
+                    "one they do not",
+                    code_.name, who(item.place)));
   }
 
   void begin(Item& item, std::int64_t thread, std::int64_t group, std::int64_t k) {
     item.frame = code_.frame;
     item.pc = 0;
     item.place = {thread * groups_ + group, k, 0};
-    std::int64_t in_grid[3] = {group % grid_.groups[0], group / grid_.groups[0] % grid_.groups[1], group / grid_.groups[0] / grid_.groups[1]};
-    std::int64_t in_group[3] = {k % grid_.items[0], k / grid_.items[0] % grid_.items[1], k / grid_.items[0] / grid_.items[1]};
+    std::int64_t in_grid[3] = {group % grid_.groups[0], group / grid_.groups[0] % grid_.groups[1],
+                               group / grid_.groups[0] / grid_.groups[1]};
+    std::int64_t in_group[3] = {k % grid_.items[0], k / grid_.items[0] % grid_.items[1],
+                                k / grid_.items[0] / grid_.items[1]};
     for (const Argument& a : code_.arguments) {
       std::int64_t v = 0;
       switch (a.kind) {
-        case Argument::Scalar: v = scalars_[static_cast<std::size_t>(a.index)]; break;
-        case Argument::Thread: v = thread; break;
-        case Argument::Group: v = in_grid[a.index]; break;
-        case Argument::Local: v = in_group[a.index]; break;
+        case Argument::Scalar:
+          v = scalars_[static_cast<std::size_t>(a.index)];
+          break;
+        case Argument::Thread:
+          v = thread;
+          break;
+        case Argument::Group:
+          v = in_grid[a.index];
+          break;
+        case Argument::Local:
+          v = in_group[a.index];
+          break;
       }
-      item.frame[static_cast<std::size_t>(a.word)] = word_from_bits(a.dtype, static_cast<Word>(v) & mask_of(a.dtype));
+      item.frame[static_cast<std::size_t>(a.word)] =
+          word_from_bits(a.dtype, static_cast<Word>(v) & mask_of(a.dtype));
     }
   }
 
@@ -217,18 +256,31 @@ class Machine {
       if (item.pc == code_.instructions.size()) return Stop::Done;
       const Instruction& i = code_.instructions[item.pc++];
       switch (i.step) {
-        case Step::Alu: alu(i, frame); break;
+        case Step::Alu:
+          alu(i, frame);
+          break;
         case Step::Bitcast:
-          for (int l = 0; l < i.lanes; ++l) frame[i.dst + l] = word_from_bits(i.to, frame[i.src[0] + l] & mask_of(i.from));
+          for (int l = 0; l < i.lanes; ++l)
+            frame[i.dst + l] = word_from_bits(i.to, frame[i.src[0] + l] & mask_of(i.from));
           break;
         case Step::Where:
           for (int l = 0; l < i.lanes; ++l) frame[i.dst + l] = frame[i.src[frame[i.src[0] + l] ? 1 : 2] + l];
           break;
-        case Step::Move: std::memmove(frame + i.dst, frame + i.src[0], i.lanes * sizeof(Word)); break;
-        case Step::Splat: std::fill_n(frame + i.dst, i.lanes, frame[i.src[0]]); break;
-        case Step::Reduce: reduce(i, frame); break;
-        case Step::Load: load(i, item); break;
-        case Step::Store: store(i, item); break;
+        case Step::Move:
+          std::memmove(frame + i.dst, frame + i.src[0], i.lanes * sizeof(Word));
+          break;
+        case Step::Splat:
+          std::fill_n(frame + i.dst, i.lanes, frame[i.src[0]]);
+          break;
+        case Step::Reduce:
+          reduce(i, frame);
+          break;
+        case Step::Load:
+          load(i, item);
+          break;
+        case Step::Store:
+          store(i, item);
+          break;
         case Step::Begin:
           frame[i.dst] = 0;
           if (static_cast<std::int64_t>(frame[i.src[0]]) <= 0) item.pc = static_cast<std::size_t>(i.target);
@@ -242,8 +294,10 @@ class Machine {
         case Step::If:
           if (!frame[i.gate]) item.pc = static_cast<std::size_t>(i.target);
           break;
-        case Step::Barrier: return Stop::Barrier;
-        case Step::Wmma: return Stop::Wmma;
+        case Step::Barrier:
+          return Stop::Barrier;
+        case Step::Wmma:
+          return Stop::Wmma;
       }
     }
   }
@@ -258,7 +312,9 @@ class Machine {
     if (!i.scattered) index += l;
     auto size = static_cast<std::int64_t>(itemsize(i.to));
     if (index < 0 || index >= b.bytes / size)
-      fail(i, item, fmt::format("index {} is outside {}, which holds {} elements", index, buffer_name(i), b.bytes / size));
+      fail(i, item,
+           fmt::format("index {} is outside {}, which holds {} elements", index, buffer_name(i),
+                       b.bytes / size));
     return b.data + index * size;
   }
 
@@ -275,9 +331,12 @@ class Machine {
       if (b.written)
         for (std::size_t k = 0; k < size; ++k)
           if (!(*b.written)[static_cast<std::size_t>(at - b.data) + k])
-            fail(i, item, fmt::format("element {} of {} is read before it is written", static_cast<std::size_t>(at - b.data) / size, buffer_name(i)));
+            fail(i, item,
+                 fmt::format("element {} of {} is read before it is written",
+                             static_cast<std::size_t>(at - b.data) / size, buffer_name(i)));
       if (b.races)
-        if (const Place* other = b.races->read(reinterpret_cast<std::uintptr_t>(at), item.place)) race(i, item, at, *other);
+        if (const Place* other = b.races->read(reinterpret_cast<std::uintptr_t>(at), item.place))
+          race(i, item, at, *other);
       Word bits = 0;
       std::memcpy(&bits, at, size);
       frame[i.dst + l] = word_from_bits(i.to, bits);
@@ -293,17 +352,20 @@ class Machine {
       if (!at) continue;
       if (!b.writable) fail(i, item, buffer_name(i) + " is read-only");
       if (b.races)
-        if (const Place* other = b.races->write(reinterpret_cast<std::uintptr_t>(at), item.place)) race(i, item, at, *other);
+        if (const Place* other = b.races->write(reinterpret_cast<std::uintptr_t>(at), item.place))
+          race(i, item, at, *other);
       if (b.written) std::fill_n(b.written->begin() + (at - b.data), size, true);
       std::memcpy(at, &frame[i.src[0] + l], size);
     }
   }
 
-  // d = a * b + c for 16 x 16 matrices, each row-major over the items of a warp in order: item t holds elements 8 t to 8 t + 7.
+  // d = a * b + c for 16 x 16 matrices, each row-major over the items of a warp in order: item t holds
+  // elements 8 t to 8 t + 7.
   void wmma(std::span<Item> items) {
     constexpr std::size_t kSide = 16, kEach = 8;
     const Instruction& i = code_.instructions[items[0].pc - 1];
-    if (items.size() != 32 || i.lanes != kEach) throw InternalError(code_.where(i) + ": a Wmma takes 8 elements from each of 32 items");
+    if (items.size() != 32 || i.lanes != kEach)
+      throw InternalError(code_.where(i) + ": a Wmma takes 8 elements from each of 32 items");
     auto matrix = [&](std::int32_t word, DType t) {
       std::array<double, kSide * kSide> m;
       for (std::size_t e = 0; e < m.size(); ++e)
@@ -336,9 +398,12 @@ class Machine {
   [[noreturn]] void fail(const Instruction& i, const Item& item, const std::string& what) const {
     throw InternalError(fmt::format("{}: {} (in {})", code_.where(i), what, who(item.place)));
   }
-  [[noreturn]] void race(const Instruction& i, const Item& item, const std::byte* at, const Place& other) const {
+  [[noreturn]] void race(const Instruction& i, const Item& item, const std::byte* at,
+                         const Place& other) const {
     const Bound& b = bound_[static_cast<std::size_t>(i.buffer)];
-    fail(i, item, fmt::format("a race on element {} of {} with {}", static_cast<std::size_t>(at - b.data) / itemsize(i.to), buffer_name(i), who(other)));
+    fail(i, item,
+         fmt::format("a race on element {} of {} with {}",
+                     static_cast<std::size_t>(at - b.data) / itemsize(i.to), buffer_name(i), who(other)));
   }
 
   const Code& code_;
@@ -357,7 +422,8 @@ std::string Code::where(const Instruction& i) const {
   return fmt::format("[interp] {}: instruction {}, {}", name, i.at, brief(linear.ref().src(i.at)));
 }
 
-void execute(const Code& code, std::span<const Memory> buffers, std::span<const std::int64_t> scalars, const Grid& grid) {
+void execute(const Code& code, std::span<const Memory> buffers, std::span<const std::int64_t> scalars,
+             const Grid& grid) {
   Machine(code, buffers, scalars, grid).run();
 }
 

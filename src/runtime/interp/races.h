@@ -1,6 +1,6 @@
-// Finds races: two work-items that touch one element, at least one of them writing, with no barrier of their group between.
-// Items of different groups have no barrier at all. Used by the interpreter, which tells it of every access in some
-// legal order; what it finds does not depend on that order.
+// Finds races: two work-items that touch one element, at least one of them writing, with no barrier of their
+// group between. Items of different groups have no barrier at all. Used by the interpreter, which tells it of
+// every access in some legal order; what it finds does not depend on that order.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,14 @@ struct Place {
 
 class Races {
  public:
-  /// The access of an element at the address. Returns null, or the place of an earlier one that it races with.
+  /// The access of an element at the address. Returns null, or the place of an earlier one that it races
+  /// with.
   const Place* read(std::uintptr_t address, const Place& now) {
     Element& e = elements_[address];
     if (e.written.group >= 0 && !ordered(e.written, now)) return &e.written;
     if (e.read.group != now.group || e.read.epoch != now.epoch) {
-      // An item of another group stays a witness against every write to come; an earlier epoch of this one does not.
+      // An item of another group stays a witness against every write to come; an earlier epoch of this one
+      // does not.
       if (e.read.group >= 0 && e.read.group != now.group) e.other = e.read;
       e.read = now;
       e.second = Place{};

@@ -1,6 +1,7 @@
-// Every elementwise op and cast on every dtype, rendered and interpreted, against eval_scalar: scalars and vectors.
-#include "render/builder.h"
-#include "render/run.h"
+// Every elementwise op and cast on every dtype, rendered and interpreted, against eval_scalar: scalars and
+// vectors.
+#include "programs/builder.h"
+#include "programs/run.h"
 
 namespace pg::test {
 namespace {
@@ -12,8 +13,8 @@ std::vector<Op> ops_of(DType t) {
   for (int k = 0; k < kOpCount; ++k) {
     auto op = static_cast<Op>(k);
     if (!is_exact(op) || op == Op::Cast || op == Op::Bitcast || op == Op::Threefry) continue;
-    bool whole = op == Op::FloorDiv || op == Op::FloorMod || op == Op::CDiv || op == Op::CMod || op == Op::And || op == Op::Or ||
-                 op == Op::Xor || op == Op::Shl || op == Op::Shr;
+    bool whole = op == Op::FloorDiv || op == Op::FloorMod || op == Op::CDiv || op == Op::CMod ||
+                 op == Op::And || op == Op::Or || op == Op::Xor || op == Op::Shl || op == Op::Shr;
     bool real = op == Op::Div || op == Op::Sqrt;
     if (is_float(t) ? whole : real) continue;
     if (op == Op::Where || Target::host_cpu().computes.has(t)) ops.push_back(op);
@@ -34,7 +35,8 @@ struct Operands {
         b.bits.push_back(some[j]);
         c.bits.push_back(some[(i * 7 + j * 3) % some.size()]);
       }
-    while (a.size() % 64) a.bits.push_back(some[0]), b.bits.push_back(some[1 % some.size()]), c.bits.push_back(some[0]);
+    while (a.size() % 64)
+      a.bits.push_back(some[0]), b.bits.push_back(some[1 % some.size()]), c.bits.push_back(some[0]);
   }
 };
 
@@ -93,8 +95,10 @@ void all_casts(DType from, int lanes) {
       Array values(to, in.size());
       for (std::size_t e = 0; e < in.size(); ++e) {
         Scalar s = in[e];
-        if (op == Op::Cast) values.set(e, eval_scalar(op, to, from, &s));
-        else values.bits[e] = to == DType::Bool ? in.bits[e] != 0 : in.bits[e];
+        if (op == Op::Cast)
+          values.set(e, eval_scalar(op, to, from, &s));
+        else
+          values.bits[e] = to == DType::Bool ? in.bits[e] != 0 : in.bits[e];
       }
       auto slot = static_cast<int>(buffers.size());
       p.store(p.at(p.param(slot, to, n), first), op == Op::Cast ? cast(x, to) : bitcast(x, to));
@@ -125,16 +129,22 @@ void constant_operands(DType t, int lanes) {
   Builder p;
   Ref i = p.loop(n / lanes), first = i * lanes, x = p.load(p.at(p.param(0, t, n), first), lanes);
   std::vector<Op> ops;
-  if (is_float(t)) ops = {Op::Max, Op::Min, Op::Mul, Op::Add, Op::Div};
-  else ops = {Op::CDiv, Op::CMod, Op::FloorDiv, Op::FloorMod, Op::Shl, Op::Shr, Op::Max};
+  if (is_float(t))
+    ops = {Op::Max, Op::Min, Op::Mul, Op::Add, Op::Div};
+  else
+    ops = {Op::CDiv, Op::CMod, Op::FloorDiv, Op::FloorMod, Op::Shl, Op::Shr, Op::Max};
   std::vector<double> constants;
-  if (is_float(t)) constants = {0.0, -0.0, 1.0, -2.5, HUGE_VAL, -HUGE_VAL, std::nan("")};
-  else constants = {0, 1, -1, 2, 3, 7, -5, 8, 64, static_cast<double>(int_min(t))};
+  if (is_float(t))
+    constants = {0.0, -0.0, 1.0, -2.5, HUGE_VAL, -HUGE_VAL, std::nan("")};
+  else
+    constants = {0, 1, -1, 2, 3, 7, -5, 8, 64, static_cast<double>(int_min(t))};
   for (Op op : ops)
     for (double c : constants)
       for (bool left : {false, true}) {
         Scalar v = is_float(t) ? float_scalar(c) : cast_scalar(float_scalar(c), f64, t);
-        if (is_unsigned(t) && c < 0) v = from_bits(t, static_cast<std::uint64_t>(static_cast<std::int64_t>(c)) & to_bits(t, int_scalar(-1)));
+        if (is_unsigned(t) && c < 0)
+          v = from_bits(
+              t, static_cast<std::uint64_t>(static_cast<std::int64_t>(c)) & to_bits(t, int_scalar(-1)));
         Array values(t, in.size());
         for (std::size_t e = 0; e < in.size(); ++e) {
           Scalar s[2] = {left ? v : in[e], left ? in[e] : v};

@@ -28,15 +28,19 @@ class Builder {
   Ref iota(int lanes, DType t = i64) { return make(Op::Iota, t, {}, {}, lanes); }
 
   Ref loop(Ref extent) {
-    Ref r = add(make(Op::Range, extent.dtype(), {extent},
-                     Arg{.i = next_range_++ << 8 | static_cast<int>(RangeKind::Loop)}));
+    add(extent);
+    Ref r = list(make(Op::Range, extent.dtype(), {extent},
+                      Arg{.i = next_range_++ << 8 | static_cast<int>(RangeKind::Loop)}));
     open_.push_back(r);
+    outside_.push_back(listed_);
     return r;
   }
   Ref loop(std::int64_t extent, DType t = i64) { return loop(int_const(t, extent)); }
   void end() {
     effect_ = list(intern(Op::End, DType::Void, 1, std::vector<Ref>{effect_, open_.back()}));
     open_.pop_back();
+    listed_ = outside_.back();  // what stands within is not seen from outside
+    outside_.pop_back();
   }
 
   Ref at(Ref buffer, Ref offset, Ref gate = nullptr) {
@@ -78,17 +82,20 @@ class Builder {
 
   /// Puts a node where the program stands, and before it what it needs.
   Ref add(Ref n) {
-    if (listed_.contains(n.node())) return n;
-    if (!n.has(kLeaf) || n.is(Op::Range))
-      for (Node* s : n.srcs()) add(s);
-    if (!n.has(kLeaf) || n.is(Op::Range)) list(n);
-    return n;
+    if (n.is(Op::After)) {
+      add(n.src(0));
+      return n;
+    }
+    if (listed_.contains(n.node()) || n.has(kLeaf)) return n;
+    for (Node* s : n.srcs())
+      if (s->dtype != DType::Void) add(s);  // effects stand where they were made
+    return list(n);
   }
   Ref linear() const { return intern(Op::Linear, DType::Void, 1, instructions_); }
 
  private:
   Ref list(Ref n) {
-    if (!n.is(Op::After)) instructions_.push_back(n);
+    instructions_.push_back(n);
     listed_.insert(n.node());
     return n;
   }
@@ -99,6 +106,7 @@ class Builder {
 
   std::vector<Ref> instructions_, open_;
   std::set<const Node*> listed_;
+  std::vector<std::set<const Node*>> outside_;
   std::int64_t next_range_ = 0;
   Ref start_ = idx(0), effect_ = start_;
 };
