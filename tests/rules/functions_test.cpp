@@ -1,10 +1,10 @@
 // Every function against the C library in a wider format, and what it costs in ops. Samples are every 4099th
-// float (PG_EVERY_FLOAT=1: all), neighbourhoods of the hard places, and the special values. Bounds are rounded
-// up from wider measurements with the same templates, in ULP:
+// float (PG_EVERY_FLOAT=1: all), neighbourhoods of the hard places, and the special values. Bounds are
+// rounded up from wider measurements with the same templates, in ULP:
 // clang-format off
 //   all 2^32 floats       exp 0.921, exp2 0.893, log 0.919, log2 0.965, tanh 1.362, erf 1.385
 //   every 97th and kHard  sin 0.875 and cos 0.871, but 1.07 next to multiples of pi/2; tan 1.630
-//   pow in f32            3.256 over 24 large exponents to each base in [1/2, 2); 3.07 over 1.4e8 random pairs
+//   pow in f32            3.256 over 24 large exponents of each base in [1/2, 2); 3.07 over 1.4e8 others
 //   f64, 2e7 samples      exp 0.90, exp2 0.84, log 1.42, log2 1.25, tanh 2.53, erf 1.07, sin 0.87, cos 0.95,
 //                         tan 1.70
 //   pow in f64            1.06 over 3.5e7 pairs
