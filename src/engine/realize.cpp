@@ -336,7 +336,8 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
       }
       results[open[k]] = leaf(it->second, shape_of(r));
     }
-    cold(r).materialized = results[open[k]];
+    // A value that reads no storage is the same node in the cached call: it would keep its result there, for every device.
+    if (!same(call.sink.ref().src(static_cast<int>(k)), r)) cold(r).materialized = results[open[k]];
     if (t_recorder) {
       in_place.push_back(taken ? slot : -1);
       outputs.push_back(results[open[k]]);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "engine/counters.h"
+#include "ir/print.h"
 
 namespace pg::engine {
 namespace {
@@ -56,7 +57,9 @@ std::shared_ptr<const Run> prepare(const UOp& call, const std::string& device) {
   {
     DeferLog defer;
     GraphScope scope;
+    if (log_enabled(LogLevel::Graphs)) log_text(LogLevel::Graphs, "call:\n" + print(call));
     run->schedule = schedule::schedule(call, device);
+    if (log_enabled(LogLevel::Graphs)) log_text(LogLevel::Graphs, "schedule:\n" + print(run->schedule.linear));
     absl::flat_hash_set<Node*> wanted;
     for (Node* c : run->schedule.linear.ref().srcs()) {
       Ref kernel = c->src[0];

@@ -52,6 +52,7 @@ struct Recording {
   std::vector<std::pair<int, int>> inputs;        // slot, argument
   std::vector<CellSlot> cells;                    // read or written from outside
   std::vector<std::pair<int, UOp>> constants;
+  std::vector<std::pair<Tensor, UOp>> frozen;     // Cells that hold constants, which are part of the runs
   struct Slice {
     int base;
     std::int64_t start;
@@ -91,7 +92,9 @@ class Recorder final : public CellWatch {
     order_.push_back(Tensor(retained(cell)));
     if (Ref b = stored(cell.node))
       cell_of_.try_emplace(engine::storage_of(b).id, static_cast<int>(order_.size()) - 1);
-    else if (!cell.node.ref().is_const())
+    else if (is_constant(cell.node))
+      out_.frozen.emplace_back(order_.back(), cell.node);
+    else
       unready_ = true;
   }
   void value_read(const char* op) override {
@@ -119,6 +122,8 @@ class Recorder final : public CellWatch {
     }
     realize(pending);
     stop();
+    // What the body changes needs storage, or the recording would keep the constant it found.
+    for (auto& [cell, before] : out_.frozen) unready_ |= give_storage(cell, before);
     if (unready_) {
       // What the body reads is only now in storage; the next call will find it there.
       return false;
@@ -165,6 +170,20 @@ class Recorder final : public CellWatch {
   static Impl* retained(Cell& cell) {
     cell.refs.fetch_add(1, std::memory_order_relaxed);
     return &cell;
+  }
+  // Whether these contents are no longer what they were; constants are then put in storage.
+  static bool give_storage(const Tensor& tensor, const UOp& before) {
+    {
+      GraphScope scope;
+      Ref now = cell_of(tensor).node;
+      if (same(now, before.ref())) return false;
+      if (!is_constant(now)) return true;
+    }
+    Tensor copy = Tensor::empty(tensor.shape(), {.dtype = tensor.dtype(), .device = tensor.device()});
+    copy.assign(tensor.detach()).realize();
+    GraphScope scope;
+    overwrite(cell_of(tensor), stored(cell_of(copy).node));
+    return true;
   }
   bool is_older(const Cell& cell) const { return cell.serial <= born_before_; }
   void stop() {
@@ -274,6 +293,8 @@ bool replay(const Recording& r, std::span<const Tensor> arguments, std::vector<T
       values[static_cast<std::size_t>(c.slot)] = leaf;
     }
     for (auto& [slot, leaf] : r.constants) values[static_cast<std::size_t>(slot)] = leaf;
+    for (auto& [cell, constant] : r.frozen)
+      if (!same(cell_of(cell).node.ref(), constant.ref())) return false;
   }
   absl::flat_hash_map<Device, std::int64_t> start;
   for (auto& [device, words] : r.draws) start[device] = random_offset(device);
