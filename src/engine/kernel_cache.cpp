@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "ir/print.h"
 #include "render/program.h"
+#include "rules/spec.h"
 
 namespace pg::engine {
 namespace {
@@ -146,7 +147,9 @@ KernelJob::KernelJob(Ref kernel, runtime::Device& device) : kernel_(kernel), dev
       return;
     }
   }
+  rules::check(kernel, rules::Stage::Kernel, "lower");
   codegen::Lowered lowered = codegen::lower(kernel, target);
+  rules::check(lowered.linear, rules::Stage::Program, "render");
   ProgramInfo program = program_info(lowered.linear, kernel_name(kernel), target);
   if (log_enabled(LogLevel::Options)) {
     std::string opts;

@@ -211,6 +211,11 @@ Call make_call(std::span<const Ref> roots) {
       call.scalars.emplace_back(n);
       continue;
     }
+    // These say something about gradients and nothing about values.
+    if (n.is(Op::Leaf) || n.is(Op::Detach) || n.is(Op::ContiguousBackward)) {
+      becomes[n.node()] = now(n.src(0));
+      continue;
+    }
     // A range of a buffer is a parameter of its own, so that other ranges of it are the same call.
     if (std::int64_t start = views.contains(n.node()) ? -1 : slice_start(n); start >= 0 && !written.contains(reshaped_storage(n.src(0)).node())) {
       becomes[n.node()] = parameter(view(reshaped_storage(n.src(0)), start, shape_of(n)), false);

@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "engine/counters.h"
 #include "ir/print.h"
+#include "rules/spec.h"
 
 namespace pg::engine {
 namespace {
@@ -62,7 +63,9 @@ std::shared_ptr<const Run> prepare(const UOp& call, const std::string& device) {
     DeferLog defer;
     GraphScope scope;
     if (log_enabled(LogLevel::Graphs)) log_text(LogLevel::Graphs, "call:\n" + print(call));
+    rules::check(call, rules::Stage::Call, "realize");
     run->schedule = schedule::schedule(call, device);
+    rules::check(run->schedule.linear, rules::Stage::Schedule, "schedule");
     if (log_enabled(LogLevel::Graphs)) log_text(LogLevel::Graphs, "schedule:\n" + print(run->schedule.linear));
     absl::flat_hash_set<Node*> wanted;
     for (Node* c : run->schedule.linear.ref().srcs()) {
