@@ -6,12 +6,14 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "base/flags.h"
 #include "commands.h"
+#include "rewrite/trace.h"
 #include "runtime/device.h"
 #include <pangrad/version.h>
 
@@ -63,11 +65,21 @@ int run(int argc, char** argv) {
   add_train(app, options, device);
   app.add_subcommand("devices", "List the devices: what is there, what opened, why not")
       ->callback(show_devices);
+  CLI::App* trace = app.add_subcommand("trace", "Look at a trace of graph rewrites, as TRACE=FILE writes one");
+  trace->require_subcommand(1);
+  std::string file;
+  CLI::App* show = trace->add_subcommand("show", "Passes, the rules that fired, and the time they took");
+  show->add_option("FILE", file, "The trace")->required();
+  show->callback([&file] { fmt::print("{}", trace_summary(read_trace(file))); });
   try {
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::Success& e) {
     return app.exit(e);
+  } catch (const CLI::RequiredError& e) {
+    std::vector<std::string> rest = app.remaining(true);
+    return failed(fmt::format("{} (pangrad --help lists what there is)",
+                              rest.empty() ? e.what() : fmt::format("there is no command {}", rest[0])));
   } catch (const CLI::ParseError& e) {
     return failed(fmt::format("{} (pangrad --help lists what there is)", e.what()));
   }

@@ -187,7 +187,7 @@ class Ints {
  public:
   Ints() = default;
   template <Integer T>
-  Ints(T value) : values_{static_cast<std::int64_t>(value)} {}
+  Ints(T value) : values_{static_cast<std::int64_t>(value)}, number_(true) {}
   Ints(std::initializer_list<std::int64_t> values) : values_(values) {}
   template <Integer T>
   Ints(const std::vector<T>& values) : values_(values.begin(), values.end()) {}
@@ -196,9 +196,12 @@ class Ints {
   std::int64_t operator[](std::size_t i) const { return values_[i]; }
   auto begin() const { return values_.begin(); }
   auto end() const { return values_.end(); }
+  /// Written without braces.
+  bool is_number() const { return number_; }
 
  private:
   std::vector<std::int64_t> values_;
+  bool number_ = false;
 };
 
 /// Axes of a tensor. For reductions no axes means all of them.

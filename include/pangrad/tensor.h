@@ -8,9 +8,8 @@
 // look at the same storage, and see what is written to it. `t = v` rebinds the handle; t[i] = v, t += v and
 // t.assign(v) write. Methods return values unless they say "view of".
 //
-// Threads: const methods and operations may run on one tensor from many threads at once. Methods that write
-// (assign,
-// +=, t[i] = v, backward, marks and gradients) need the caller's own lock.
+// Threads: const methods and operations may run on one tensor from many threads at once. What writes (assign, +=,
+// t[i] = v, backward, marks and gradients) needs the caller's own lock.
 //
 // Errors: ShapeError, DTypeError, DeviceError, IndexError and ValueError (error.h) where the operation is
 // written; the message begins with the operation in brackets. A default constructed or moved-from Tensor
@@ -125,7 +124,12 @@ class PG_API Tensor {
   template <Element T>
   static Tensor of(const std::vector<T>& values, const Shape& shape, const Options& options = {}) {
     check_count(values.size(), shape);
-    return of(values, options).reshape(shape);
+    if constexpr (std::same_as<T, bool>) {
+      std::vector<std::uint8_t> bytes(values.begin(), values.end());
+      return from_host(bytes.data(), shape, DType::Bool, options);
+    } else {
+      return from_host(values.data(), shape, DTypeOf<T>::value, options);
+    }
   }
   /// A scalar of exactly the type given.
   template <Element T>

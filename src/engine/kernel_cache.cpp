@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "ir/print.h"
 #include "render/program.h"
+#include "rules/spec.h"
 
 namespace pg::engine {
 namespace {
@@ -146,13 +147,16 @@ KernelJob::KernelJob(Ref kernel, runtime::Device& device) : kernel_(kernel), dev
       return;
     }
   }
+  rules::check(kernel, rules::Stage::Kernel, "lower");
   codegen::Lowered lowered = codegen::lower(kernel, target);
+  rules::check(lowered.linear, rules::Stage::Program, "render");
   ProgramInfo program = program_info(lowered.linear, kernel_name(kernel), target);
   if (log_enabled(LogLevel::Options)) {
     std::string opts;
     for (const codegen::Opt& o : lowered.options) opts += " " + to_string(o);
     log_text(LogLevel::Options, program.name + ":" + (opts.empty() ? " no options" : opts));
   }
+  if (log_enabled(LogLevel::Graphs)) log_text(LogLevel::Graphs, "program " + program.name + ":\n" + print(lowered.linear));
   text_ = render(language_, lowered.linear, program, target);
   if (log_enabled(LogLevel::Code)) log_text(LogLevel::Code, text_);
   Estimate e = estimate(lowered.linear);

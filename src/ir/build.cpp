@@ -128,7 +128,12 @@ Ref alu(Op op, std::span<const Ref> srcs) {
 }
 Ref alu(Op op, std::initializer_list<Ref> srcs) { return alu(op, std::span<const Ref>(srcs.begin(), srcs.size())); }
 Ref cast(Ref x, DType t) { return x.dtype() == t ? x : make(Op::Cast, t, {x}, {}, x.lanes()); }
-Ref bitcast(Ref x, DType t) { return x.dtype() == t ? x : make(Op::Bitcast, t, {x}, {}, x.lanes()); }
+Ref bitcast(Ref x, DType t) {
+  if (x.dtype() == t) return x;
+  // Bytes seen as something else in between are the same bytes.
+  if (x.is(Op::Bitcast) && (itemsize(x.src(0).dtype()) == itemsize(t) || itemsize(x.dtype()) == itemsize(t))) return bitcast(x.src(0), t);
+  return make(Op::Bitcast, t, {x}, {}, x.lanes());
+}
 Ref where(Ref cond, Ref a, Ref b) { return alu(Op::Where, {cond, a, b}); }
 Ref splat(Ref x, int lanes) { return x.lanes() == lanes ? x : make(Op::Splat, x.dtype(), {x}, {}, lanes); }
 

@@ -260,12 +260,18 @@ void write(const Tensor& x, const Value& value, const char* op) {
     cell.node = stored(old) ? after(old, store(old, v)) : v;
   else
     cell.node = after(old, store(view, v));
+  cell.kept = false;
   cell.tracked = whole ? tracked : cell.tracked || tracked;
   cell.leaf = UOp();
   cell.history_end = nullptr;
   ++cell.version;
   cell.last_write = op;
   contents_changed(cell);
+}
+
+bool is_constant(Ref node) {
+  while (node.has(kMovement) && !node.is(Op::Pad)) node = node.src(0);
+  return node.is(Op::Const);
 }
 
 // --- computing -----------------------------------------------------------------------------------------------------
@@ -275,13 +281,9 @@ namespace {
 struct Root {
   Impl* impl;
   UOp node;
-  Tensor alive;  // the handle, while the lock is not held
+  Tensor alive;           // the handle, while the lock is not held
+  std::uint64_t version;  // of the contents
 };
-
-bool is_constant(Ref node) {
-  while (node.has(kMovement) && !node.is(Op::Pad)) node = node.src(0);
-  return node.is(Op::Const);
-}
 
 Ref materialized(Ref node) { return node->cold ? node->cold->materialized.ref() : Ref(); }
 
@@ -305,7 +307,9 @@ class Pending {
       if ((c->kept || c->node->op == Op::After) && seen(c->node.ref().node())) add(*c);
   }
 
-  // Readers of contents that are about to be overwritten: computed first where that moves no more bytes than a copy.
+  // Whoever still reads contents that are about to be overwritten keeps the write from going in place. Small readers are
+  // computed first, in the same run; histories that the write makes useless are dropped; values that have storage by now
+  // let go of what they were computed from.
   void add_readers() {
     absl::flat_hash_map<Node*, std::int64_t> overwritten;
     for (std::size_t i = 0; i < roots_.size(); ++i) {
@@ -314,67 +318,78 @@ class Pending {
       if (n.is(Op::Buffer) && !same(n, roots_[i].node)) overwritten[n.node()] = bytes_of(n);
     }
     if (overwritten.empty()) return;
-    for (Cell* c = first_cell(); c; c = c->next) {
-      if (taken_.contains(c) || c->node->op == Op::Buffer) continue;
-      if (Ref buffer = materialized(c->node))
-        release_history(*c, buffer, overwritten);
-      else
-        release_reader(*c, overwritten);
+    std::vector<Cell*> cells;
+    std::vector<Ref> nodes;
+    for (Cell* c = first_cell(); c; c = c->next)
+      if (c->node->op != Op::Buffer && !taken_.contains(c)) {
+        cells.push_back(c);
+        nodes.push_back(c->node);
+      }
+    std::vector<Ref> order = toposort(nodes);
+    std::vector<Reading> facts(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) facts[i] = reading_of(order[i], facts, overwritten);
+    // Marks are of this walk until the first change to the graph.
+    std::vector<std::pair<Cell*, Reading>> found;
+    for (Cell* c : cells)
+      if (const Reading& r = facts[c->node->mark - 1]; r.holds) found.emplace_back(c, r);
+    for (auto& [c, r] : found) {
+      if (Ref buffer = materialized(c->node)) {
+        // A history above a leaf that is overwritten can never be used again: it needs no copy of what it read.
+        if (r.plainly || !r.overwriter) continue;
+        c->tracked = false;
+        c->history_end = r.overwriter;
+        settle(*c, buffer);
+      } else if (r.bytes) {
+        if (bytes_of(c->node) <= r.bytes) add(*c);
+      } else if (!c->tracked) {
+        settle(*c, with_storage(c->node));
+      }
     }
   }
 
  private:
+  // How a node depends on contents that are overwritten.
+  struct Reading {
+    std::int64_t bytes = 0;            // the largest it must read to be computed
+    bool holds = false;                // refers to any at all
+    bool plainly = false;              // other than as a target that was written since
+    const char* overwriter = nullptr;  // what wrote such a target
+  };
+
+  static Reading reading_of(Ref n, const std::vector<Reading>& facts, const absl::flat_hash_map<Node*, std::int64_t>& overwritten) {
+    Reading r;
+    if (auto it = overwritten.find(n.node()); it != overwritten.end()) return {it->second, true, true, nullptr};
+    for (Node* s : n.srcs()) {
+      const Reading& from = facts[s->mark - 1];
+      r.bytes = std::max(r.bytes, from.bytes);
+      r.holds |= from.holds;
+      r.plainly |= from.plainly;
+      if (from.overwriter) r.overwriter = from.overwriter;
+    }
+    if (materialized(n)) r.bytes = 0;
+    if (n.is(Op::Leaf) && r.holds) {
+      const LeafId& id = n.object<LeafId>();
+      if (Cell* target = id.tag->cell; target && target->version != id.version) {
+        r.plainly = false;
+        r.overwriter = target->last_write;
+      }
+    }
+    return r;
+  }
+
+  // The same value over the storage that its parts have by now.
+  static Ref with_storage(Ref node) {
+    std::vector<std::pair<Ref, Ref>> known;
+    for (Ref n : toposort(node))
+      if (Ref m = materialized(n)) known.emplace_back(n, m);
+    return substitute(node, known);
+  }
+
   void add(Cell& c) {
     if (taken_.contains(&c) || is_constant(c.node) || materialized(c.node) || !try_retain(c)) return;
+    if (t_watch) t_watch->touched(c);
     taken_.insert(&c);
-    roots_.push_back({&c, c.node, Tensor(static_cast<Impl*>(&c))});
-  }
-
-  // A history above a leaf that is overwritten can never be used again: it needs no copy of what it read.
-  void release_history(Cell& c, Ref buffer, const absl::flat_hash_map<Node*, std::int64_t>& overwritten) {
-    absl::flat_hash_set<Node*> seen;
-    std::vector<Node*> stack{c.node.ref().node()};
-    const char* why = nullptr;
-    while (!stack.empty()) {
-      Node* n = stack.back();
-      stack.pop_back();
-      if (!seen.insert(n).second) continue;
-      if (overwritten.contains(n)) return;  // read other than as a target
-      if (n->op == Op::Leaf) {
-        Cell* target = Ref(n).object<LeafId>().tag->cell;
-        if (target && target->version != Ref(n).object<LeafId>().version) {
-          why = target->last_write;
-          continue;
-        }
-      }
-      for (Node* s : Ref(n).srcs()) stack.push_back(s);
-    }
-    if (!why) return;
-    c.tracked = false;
-    c.history_end = why;
-    settle(c, buffer);
-  }
-
-  void release_reader(Cell& c, const absl::flat_hash_map<Node*, std::int64_t>& overwritten) {
-    absl::flat_hash_set<Node*> seen;
-    std::vector<Node*> stack{c.node.ref().node()};
-    std::vector<std::pair<Ref, Ref>> known;
-    std::int64_t reads = 0;
-    while (!stack.empty()) {
-      Node* n = stack.back();
-      stack.pop_back();
-      if (!seen.insert(n).second) continue;
-      if (auto it = overwritten.find(n); it != overwritten.end()) reads += it->second;
-      if (Ref m = materialized(n)) {
-        known.emplace_back(n, m);
-        continue;
-      }
-      for (Node* s : Ref(n).srcs()) stack.push_back(s);
-    }
-    if (reads && bytes_of(c.node) <= reads)
-      add(c);
-    else if (!reads && !known.empty() && !c.tracked)
-      settle(c, substitute(c.node, known));
+    roots_.push_back({&c, c.node, Tensor(static_cast<Impl*>(&c)), c.version});
   }
 
   std::vector<Root>& roots_;
@@ -393,13 +408,14 @@ void realize(std::span<Impl* const> impls) {
       if (!seen.insert(impl).second) continue;
       impl->refs.fetch_add(1, std::memory_order_relaxed);
       Tensor alive(impl);
+      if (t_watch) t_watch->touched(*impl->cell);
       Ref node = impl->whole ? impl->cell->node.ref() : read(alive, "realize").node;
       if (node.is(Op::Buffer) || is_constant(node)) continue;
       if (Ref buffer = materialized(node)) {
         if (impl->whole && !impl->cell->tracked) settle(*impl->cell, buffer);
         continue;
       }
-      roots.push_back({impl, node, std::move(alive)});
+      roots.push_back({impl, node, std::move(alive), impl->cell->version});
     }
     if (roots.empty()) return;
     Pending pending(roots);
@@ -414,20 +430,20 @@ void realize(std::span<Impl* const> impls) {
   }
   std::vector<UOp> results = engine::realize(nodes);
   GraphScope scope;
+  std::vector<std::pair<View*, Ref>> views;
   for (std::size_t i = 0; i < roots.size(); ++i) {
     Impl& impl = *roots[i].impl;
     Ref node = roots[i].node, result = results[i];
     Cell& cell = *impl.cell;
-    bool history = cell.tracked && !cell.marked;
-    if (impl.whole && !same(cell.node, node)) continue;  // another thread was here meanwhile
-    if (history) {
-      if (!materialized(node)) cold(node).materialized = result;
-    } else if (impl.whole) {
-      settle(cell, result);
-    } else if (auto& view = static_cast<View&>(impl); same(view.node, node) && !cell.marked) {
-      remember(view, result);
-    }
+    // Another thread may have been here meanwhile.
+    if (cell.version != roots[i].version || (impl.whole && !same(cell.node, node))) continue;
+    bool history = cell.tracked || (!impl.whole && cell.marked);
+    if (history && !materialized(node)) cold(node).materialized = result;
+    if (impl.whole && !history) settle(cell, result);
+    if (!impl.whole) views.emplace_back(&static_cast<View&>(impl), history ? node : result);
   }
+  // Last, since what becomes of a Cell makes its views forget.
+  for (auto& [view, node] : views) remember(*view, node);
   roots.clear();
 }
 

@@ -285,7 +285,7 @@ struct Pool {
 Pool pool_of(const char* op, const Tensor& x, const Ints& kernel, const PoolOptions& options) {
   Pool p;
   Ref shape = read(x, op).shape();
-  p.n = kernel.size() == 1 ? 2 : static_cast<int>(kernel.size());
+  p.n = kernel.is_number() ? 2 : static_cast<int>(kernel.size());
   if (rank(shape) < p.n) fail<ShapeError>(op, "shape {} has fewer axes than the kernel", text(shape));
   check_spatial(op, shape, p.n);
   p.size = extents(op, "kernel", kernel, p.n, 1);

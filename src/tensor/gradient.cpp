@@ -14,7 +14,7 @@ namespace {
 // (0 * infinity): `spoiled` says that it may have, so the mask must be applied once more.
 struct Gradient {
   Ref value;
-  Ref mask;
+  Ref mask = {};
   bool spoiled = false;
 };
 

@@ -149,6 +149,7 @@ Tensor einsum(std::string_view formula, TensorList operands) {
       fail<ShapeError>(kName, "\"{}\" names {} axes of operand {}, its shape is {}", formula, named, k, list[k].shape().str());
     if (open) widest = std::max(widest, extra);
     inputs[k] = spell_out(inputs[k], extra);
+    for (char c : inputs[k]) ++uses[c];
   }
   std::vector<Tensor> parts;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
@@ -179,8 +180,6 @@ Tensor einsum(std::string_view formula, TensorList operands) {
     }
     parts.push_back(x);
   }
-  for (const std::string& axes : inputs)
-    for (char c : axes) ++uses[c];
   std::string output;
   if (arrow == std::string_view::npos) {
     for (int i = widest; i-- > 0;) output += static_cast<char>('0' + i);
