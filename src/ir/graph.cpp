@@ -434,12 +434,7 @@ Cold& cold(Ref node) {
   return *node->cold;
 }
 
-namespace {
-std::uint64_t g_walks = 0;  // under the lock
-}
 std::uint64_t scope_number() { return Graph::current().sweeps(); }
-std::uint64_t new_walk() { return ++g_walks; }
-std::uint64_t last_walk() { return g_walks; }
 
 std::vector<Ref> toposort(std::span<const Ref> roots) {
   new_walk();
@@ -449,7 +444,8 @@ std::vector<Ref> toposort(std::span<const Ref> roots) {
     Node* node;
     std::uint32_t next;
   };
-  std::vector<Frame> stack;
+  thread_local std::vector<Frame> stack;  // empty between calls
+  if (stack.capacity() > (std::size_t{1} << 20)) std::vector<Frame>().swap(stack);
   auto done = [&](Node* n) { return n->mark - 1 < order.size() && order[n->mark - 1].node() == n; };
   for (Ref root : roots) {
     if (done(root.node())) continue;

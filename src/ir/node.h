@@ -231,10 +231,13 @@ inline std::vector<Ref> toposort(Ref root) { return toposort(std::span<const Ref
 /// Changes whenever nodes may have been freed: what is remembered of nodes by address holds while it stays.
 std::uint64_t scope_number();
 
+namespace detail {
+inline std::uint64_t walks = 0;  // under the graph's lock
+}
 /// Walks put marks on nodes. One that may be interrupted by another asks whether one has begun since; every walk that
 /// sets marks says so first (toposort does).
-std::uint64_t new_walk();
-std::uint64_t last_walk();
+inline std::uint64_t new_walk() { return ++detail::walks; }
+inline std::uint64_t last_walk() { return detail::walks; }
 
 /// The interned Shape of a tensor-graph node. Worked out without recursion and remembered.
 Ref shape_of(Ref node);

@@ -56,7 +56,7 @@ bool congruent(const Sum& s, std::int64_t c, Sum& quotient) {
   auto attempt = [&](auto choose) {
     Sum rest(s.like(), Sum::Exact), whole(s.like(), Sum::Exact);
     for (const Term& t : s.terms) {
-      std::int64_t r = choose(static_cast<std::int64_t>(floor_residue(t.coef, c)));
+      std::int64_t r = choose(floor_residue(t.coef, c));
       rest.add_term(t.base, r);
       whole.add_term(t.base, static_cast<std::int64_t>((Wide{t.coef} - r) / c));
     }
@@ -193,7 +193,7 @@ Ref residue(Sum s, std::int64_t c) {
       settled &= !(m && Wide{rest.terms[i].coef} * m % c == 0);
     }
   }
-  rest.constant = static_cast<std::int64_t>(floor_residue(Wide{rest.constant} + s.constant, c));
+  rest.constant = floor_residue(Wide{rest.constant} + s.constant, c);
   if (!settled || congruent(rest, c, whole)) return residue(rest, c);
   // (g*a + g*q + k) % (g*d) = g * ((a + q) % d) + k, where k < g.
   if (std::int64_t g = common_factor(rest, c); g > 1) {

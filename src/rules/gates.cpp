@@ -165,7 +165,9 @@ class Facts {
       if (open) continue;
       // coef * x <= -1 - others
       Known& k = of(s.terms[i].base);
-      Wide limit = -1 - others, coef = s.terms[i].coef;
+      Wide limit = -1 - others;
+      std::int64_t coef = s.terms[i].coef;
+      if (coef == std::numeric_limits<std::int64_t>::min()) continue;
       if (coef > 0)
         k.hi = static_cast<std::int64_t>(std::clamp<Wide>(floor_quotient(limit, coef), k.lo - Wide{1}, k.hi));
       else

@@ -84,8 +84,12 @@ bool cannot_wrap(Op op, Ref a, Ref b);
 
 std::int64_t gcd(std::int64_t a, std::int64_t b);
 /// a / b rounded down, b > 0.
-inline Wide floor_quotient(Wide a, Wide b) { return a / b - (a % b < 0); }
-inline Wide floor_residue(Wide a, Wide b) { return a % b < 0 ? a % b + b : a % b; }
+inline Wide floor_quotient(Wide a, std::int64_t b) {
+  auto narrow = static_cast<std::int64_t>(a);  // mostly: division of 128 bits is slow
+  if (narrow == a) return narrow / b - (narrow % b < 0);
+  return a / b - (a % b < 0);
+}
+inline std::int64_t floor_residue(Wide a, std::int64_t b) { return static_cast<std::int64_t>(a - floor_quotient(a, b) * b); }
 
 /// Chains longer than this are taken as they are beyond it, so that long sums cost time linear in their
 /// length.
