@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -68,6 +69,10 @@ int run(int argc, char** argv) {
     return 0;
   } catch (const CLI::Success& e) {
     return app.exit(e);
+  } catch (const CLI::RequiredError& e) {
+    std::vector<std::string> rest = app.remaining(true);
+    return failed(fmt::format("{} (pangrad --help lists what there is)",
+                              rest.empty() ? e.what() : fmt::format("there is no command {}", rest[0])));
   } catch (const CLI::ParseError& e) {
     return failed(fmt::format("{} (pangrad --help lists what there is)", e.what()));
   }

@@ -9,6 +9,8 @@ target_include_directories(pangrad INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(pangrad INTERFACE cxx_std_20)
 target_link_libraries(pangrad PRIVATE ${libs})
+# Its threads and its fork handlers run on after a dlclose.
+target_link_options(pangrad PRIVATE LINKER:-z,nodelete)
 set_target_properties(pangrad PROPERTIES
   LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 

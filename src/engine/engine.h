@@ -11,6 +11,7 @@
 
 #include "ir/build.h"
 #include "runtime/memory.h"
+#include "schedule/schedule.h"
 
 namespace pg::engine {
 
@@ -41,6 +42,9 @@ UOp buffer_of(std::string_view device, DType t, Dims dims, runtime::Buffer memor
 /// remembered as the node's materialized leaf. A root After(old, Store(view, x)) runs in place if nothing but these roots
 /// refers to `old`, else on fresh storage. Throws OutOfMemory, DeviceError; then nothing is replaced.
 std::vector<UOp> realize(std::span<const UOp> roots);
+
+/// The schedule that realizing the roots would run, made anew and not run: its kernels, buffers and memory plan.
+schedule::Schedule plan(std::span<const UOp> roots);
 
 /// Copies the contents of a Buffer leaf to host memory, waiting for its device.
 void read(Ref buffer, void* out, std::size_t bytes);
@@ -88,6 +92,8 @@ struct Recorded {
 using Recorder = std::function<void(const Recorded&)>;
 Recorder set_recorder(Recorder recorder);
 
+/// Storage of a shape (concrete) on a device by its canonical name, without memory yet.
+UOp new_buffer(const std::string& device, DType t, Ref shape);
 /// The contents of a leaf moved to a new version, which a write in place made.
 UOp next_version(Ref leaf, Ref shape);
 /// A range of a leaf's storage, sharing its memory; it begins at `start`, in elements.

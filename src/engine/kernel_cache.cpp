@@ -153,6 +153,7 @@ KernelJob::KernelJob(Ref kernel, runtime::Device& device) : kernel_(kernel), dev
     for (const codegen::Opt& o : lowered.options) opts += " " + to_string(o);
     log_text(LogLevel::Options, program.name + ":" + (opts.empty() ? " no options" : opts));
   }
+  if (log_enabled(LogLevel::Graphs)) log_text(LogLevel::Graphs, "program " + program.name + ":\n" + print(lowered.linear));
   text_ = render(language_, lowered.linear, program, target);
   if (log_enabled(LogLevel::Code)) log_text(LogLevel::Code, text_);
   Estimate e = estimate(lowered.linear);

@@ -38,8 +38,9 @@ Storage* new_storage(DType t, std::int64_t elements, std::string_view device, ru
 std::size_t bytes_of(const Storage& s) { return static_cast<std::size_t>(s.elements) * itemsize(s.dtype); }
 
 void ensure_memory(Storage& s) {
-  if (s.buffer || s.elements == 0) return;
-  s.buffer = runtime::device(s.device).allocate(bytes_of(s));
+  if (s.buffer) return;
+  // A kernel may have an argument without elements: it has an address all the same.
+  s.buffer = runtime::device(s.device).allocate(std::max<std::size_t>(1, bytes_of(s)));
   counts().allocated += bytes_of(s);
 }
 
@@ -81,6 +82,7 @@ bool contiguous_range(Ref root, Ref& buffer, std::int64_t& start) {
 UOp view(Ref buffer, std::int64_t start, Ref shape) {
   Storage& base = storage_of(buffer);
   if (start == 0 && numel(shape) == base.elements) return leaf(&base, shape);
+  if (numel(shape) == 0) return leaf(new_storage(base.dtype, 0, base.device), shape);
   ensure_memory(base);
   std::size_t item = itemsize(base.dtype);
   Storage* s = new_storage(base.dtype, numel(shape), base.device, base.buffer.slice(static_cast<std::size_t>(start) * item, static_cast<std::size_t>(numel(shape)) * item));
@@ -119,10 +121,12 @@ struct Call {
   std::vector<UOp> scalars;      // Bind nodes
 };
 
-// Everything the roots need, down to stored values; sources first.
-std::vector<Ref> reachable(std::span<const Ref> roots) {
+using NodeSet = absl::flat_hash_set<Node*>;
+
+// Everything the roots need, down to stored values; sources first. What is in `unstored` is no stored value here.
+std::vector<Ref> reachable(std::span<const Ref> roots, const NodeSet& unstored = {}) {
   std::vector<Ref> order;
-  absl::flat_hash_set<Node*> seen;
+  NodeSet seen;
   std::vector<std::pair<Node*, bool>> stack;
   for (std::size_t i = roots.size(); i-- > 0;) stack.emplace_back(roots[i].node(), false);
   while (!stack.empty()) {
@@ -134,24 +138,48 @@ std::vector<Ref> reachable(std::span<const Ref> roots) {
     }
     if (!seen.insert(n).second) continue;
     stack.emplace_back(n, true);
-    if (stored(n) || n->op == Op::Bind) continue;
+    if ((stored(n) && !unstored.contains(n)) || n->op == Op::Bind) continue;
     for (std::uint32_t k = n->nsrc; k-- > 0;)
       if (!seen.contains(n->src[k])) stack.emplace_back(n->src[k], false);
   }
   return order;
 }
 
+// The movements through which writes go: that one was computed once does not make its storage the one to write.
+bool add_written_views(std::span<const Ref> order, NodeSet& views) {
+  bool added = false;
+  for (Ref n : order)
+    if (n.is(Op::Store))
+      for (Ref v = n.src(0); v.has(kMovement) || v.is(Op::Bitcast) || v.is(Op::Detach) || v.is(Op::Leaf); v = v.src(0)) added |= views.insert(v.node()).second;
+  return added;
+}
+
 Call make_call(std::span<const Ref> roots) {
+  NodeSet views, is_root, written;
   std::vector<Ref> order = reachable(roots);
-  // Whoever refers to old contents from outside keeps a write from going in place.
+  while (add_written_views(order, views)) order = reachable(roots, views);
+  auto is_stored = [&](Ref n) { return stored(n) && !views.contains(n.node()); };
+  for (Ref r : roots) is_root.insert(r.node());
   absl::flat_hash_map<Node*, std::uint32_t> edges;
-  absl::flat_hash_set<Node*> written;
   for (Ref n : order) {
-    if (stored(n) && !n.is(Op::Buffer)) continue;
-    if (n.is(Op::Buffer) || n.is(Op::Bind)) continue;
-    for (Node* s : n.srcs())
-      if (s->op == Op::Buffer) ++edges[s];
+    if (is_stored(n) || n.is(Op::Bind)) continue;
+    for (Node* s : n.srcs()) ++edges[s];
     if (n.is(Op::After)) written.insert(schedule::storage_node(n.src(0)).node());
+  }
+  // Old contents stay if anything outside may still read them: through the leaf itself, or through a node of this graph
+  // that somebody else refers to and that will not be stored by this call.
+  NodeSet held;
+  if (!written.empty()) {
+    std::vector<Node*> stack;
+    for (Ref n : order)
+      if (!is_root.contains(n.node()) && (!is_stored(n) || n.is(Op::Buffer)) && n->refs.load() != edges[n.node()]) stack.push_back(n.node());
+    while (!stack.empty()) {
+      Node* n = stack.back();
+      stack.pop_back();
+      if (!held.insert(n).second || is_stored(n)) continue;
+      for (Node* s : Ref(n).srcs())
+        if (!is_root.contains(s)) stack.push_back(s);
+    }
   }
   Call call;
   absl::flat_hash_map<Node*, Ref> becomes;
@@ -166,25 +194,25 @@ Call make_call(std::span<const Ref> roots) {
   };
   // What a node is in the call. Stored values become parameters when first asked for.
   auto now = [&](Ref n) {
-    Ref b = stored(n);
+    Ref b = is_stored(n) ? stored(n) : Ref();
     auto [it, fresh] = becomes.try_emplace(b ? b.node() : n.node(), n);
     if (!fresh || !b) return it->second;
     Storage& s = storage_of(b);
-    bool donated = n.is(Op::Buffer) && written.contains(n.node()) && n->refs.load() == edges[n.node()] && s.refs.load() == 1 &&
+    bool donated = n.is(Op::Buffer) && written.contains(n.node()) && !held.contains(n.node()) && s.refs.load() == 1 &&
                    (!s.buffer || (s.buffer.allocation.use_count() == 1 && s.buffer.allocation->writable()));
     Ref p = parameter(b, donated);
     becomes[b.node()] = p;
     return p;
   };
   for (Ref n : order) {
-    if (stored(n)) continue;
+    if (is_stored(n)) continue;
     if (n.is(Op::Bind)) {
       becomes[n.node()] = scalar_param(static_cast<std::int64_t>(call.scalars.size()), n.dtype(), n.lo(), n.hi());
       call.scalars.emplace_back(n);
       continue;
     }
     // A range of a buffer is a parameter of its own, so that other ranges of it are the same call.
-    if (std::int64_t start = slice_start(n); start >= 0 && !written.contains(reshaped_storage(n.src(0)).node())) {
+    if (std::int64_t start = views.contains(n.node()) ? -1 : slice_start(n); start >= 0 && !written.contains(reshaped_storage(n.src(0)).node())) {
       becomes[n.node()] = parameter(view(reshaped_storage(n.src(0)), start, shape_of(n)), false);
       continue;
     }
@@ -306,7 +334,7 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
   }
   for (int slot : run->fresh) {
     const schedule::BufferInfo& b = s.buffers[static_cast<std::size_t>(slot)];
-    std::size_t bytes = static_cast<std::size_t>(b.size) * itemsize(b.dtype);
+    std::size_t bytes = std::max<std::size_t>(1, static_cast<std::size_t>(b.size) * itemsize(b.dtype));
     buffers[static_cast<std::size_t>(slot)] = runtime::device(b.device).allocate(bytes);
     counts().allocated += bytes;
   }
@@ -336,7 +364,8 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
       }
       results[open[k]] = leaf(it->second, shape_of(r));
     }
-    cold(r).materialized = results[open[k]];
+    // A value that reads no storage is the same node in the cached call: it would keep its result there, for every device.
+    if (!same(call.sink.ref().src(static_cast<int>(k)), r)) cold(r).materialized = results[open[k]];
     if (t_recorder) {
       in_place.push_back(taken ? slot : -1);
       outputs.push_back(results[open[k]]);
@@ -345,6 +374,14 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
   if (t_recorder) t_recorder({run, call.params, call.scalars, outputs, in_place});
   return results;
 }
+
+schedule::Schedule plan(std::span<const UOp> roots) {
+  GraphScope scope;
+  std::vector<Ref> nodes(roots.begin(), roots.end());
+  return schedule::schedule(make_call(nodes).sink, default_device());
+}
+
+UOp new_buffer(const std::string& device, DType t, Ref shape) { return leaf(new_storage(t, numel(shape), device), shape); }
 
 UOp next_version(Ref from, Ref shape) {
   Storage& s = storage_of(from);
@@ -374,7 +411,7 @@ void replay(const Run& run, std::span<Storage* const> inputs, std::span<const st
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     auto slot = static_cast<std::size_t>(s.outputs[k]);
     if (slot < s.params) continue;
-    if (!outputs[k]->buffer) outputs[k]->buffer = runtime::device(outputs[k]->device).allocate(bytes_of(*outputs[k]));
+    if (!outputs[k]->buffer) outputs[k]->buffer = runtime::device(outputs[k]->device).allocate(std::max<std::size_t>(1, bytes_of(*outputs[k])));
     buffers[slot] = outputs[k]->buffer;
   }
   place_temporaries(run, buffers);

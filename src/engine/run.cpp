@@ -1,5 +1,6 @@
 #include "engine/run.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -10,6 +11,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "engine/counters.h"
+#include "ir/print.h"
 
 namespace pg::engine {
 namespace {
@@ -27,6 +29,9 @@ Cache& cache() {
   static Cache* c = new Cache;
   return *c;
 }
+
+// A call whose result has no elements.
+bool nothing_to_do(const schedule::Schedule& s, Ref call) { return s.buffers[static_cast<std::size_t>(call.src(1).i())].size == 0; }
 
 }  // namespace
 
@@ -56,11 +61,13 @@ std::shared_ptr<const Run> prepare(const UOp& call, const std::string& device) {
   {
     DeferLog defer;
     GraphScope scope;
+    if (log_enabled(LogLevel::Graphs)) log_text(LogLevel::Graphs, "call:\n" + print(call));
     run->schedule = schedule::schedule(call, device);
+    if (log_enabled(LogLevel::Graphs)) log_text(LogLevel::Graphs, "schedule:\n" + print(run->schedule.linear));
     absl::flat_hash_set<Node*> wanted;
     for (Node* c : run->schedule.linear.ref().srcs()) {
       Ref kernel = c->src[0];
-      if (kernel.is(Op::Copy)) continue;
+      if (kernel.is(Op::Copy) || nothing_to_do(run->schedule, c)) continue;
       const auto& info = run->schedule.buffers[static_cast<std::size_t>(c->src[1]->arg.i)];
       runtime::Device& d = runtime::device(info.device);
       if (!find_kernel(kernel, d) && wanted.insert(kernel.node()).second) jobs.emplace_back(kernel, d);
@@ -70,6 +77,7 @@ std::shared_ptr<const Run> prepare(const UOp& call, const std::string& device) {
   compile_all(jobs);
   GraphScope scope;
   for (Node* c : run->schedule.linear.ref().srcs()) {
+    if (nothing_to_do(run->schedule, c)) continue;
     Step step;
     Ref kernel = c->src[0];
     for (Node* arg : Ref(c).srcs().subspan(1)) {
@@ -99,7 +107,7 @@ void place_temporaries(const Run& run, std::vector<runtime::Buffer>& buffers) {
   if (s.arena_devices.empty()) return;
   absl::InlinedVector<runtime::Buffer, 2> arenas;
   for (std::size_t i = 0; i < s.arena_devices.size(); ++i)
-    arenas.push_back(runtime::device(s.arena_devices[i]).allocate(static_cast<std::size_t>(s.arena_bytes[i])));
+    arenas.push_back(runtime::device(s.arena_devices[i]).allocate(std::max<std::size_t>(1, static_cast<std::size_t>(s.arena_bytes[i]))));
   for (std::size_t i = s.params; i < s.buffers.size(); ++i) {
     const schedule::BufferInfo& b = s.buffers[i];
     if (b.arena_offset < 0) continue;

@@ -26,7 +26,7 @@ bool is_scalar_const(Ref x) { return x.is_const() && x.lanes() == 1; }
 Ref const_of(Ref x) { return x.is(Op::Splat) && x.src(0).is_const() ? x.src(0) : x; }
 
 Ref fold(Op op, DType dtype, int lanes, std::span<const Ref> srcs) {
-  if (!is_exact(op) || srcs.empty()) return nullptr;
+  if (srcs.empty() || !is_scalar_const(const_of(srcs[0])) || !is_exact(op)) return nullptr;
   std::array<Scalar, 3> values;
   for (std::size_t i = 0; i < srcs.size(); ++i) {
     Ref c = const_of(srcs[i]);
@@ -115,12 +115,12 @@ Ref scalar_param(std::int64_t slot, DType t, std::int64_t lo, std::int64_t hi) {
 Ref alu(Op op, std::span<const Ref> srcs) {
   int lanes = 1;
   for (Ref s : srcs) lanes = std::max(lanes, s.lanes());
-  Refs wide(srcs.begin(), srcs.end());
-  if (lanes > 1)
-    for (Ref& s : wide) s = splat(s, lanes);
   DType t = info(op).flags & kComparison ? DType::Bool : srcs[op == Op::Where ? 1 : 0].dtype();
+  if (lanes == 1) return make(op, t, 1, srcs);
+  Refs wide(srcs.begin(), srcs.end());
+  for (Ref& s : wide) s = splat(s, lanes);
   // What is the same in every lane is computed once.
-  if (lanes > 1 && std::all_of(wide.begin(), wide.end(), [](Ref s) { return s.is(Op::Splat); })) {
+  if (std::all_of(wide.begin(), wide.end(), [](Ref s) { return s.is(Op::Splat); })) {
     for (Ref& s : wide) s = s.src(0);
     return splat(make(op, t, 1, wide), lanes);
   }
@@ -128,7 +128,12 @@ Ref alu(Op op, std::span<const Ref> srcs) {
 }
 Ref alu(Op op, std::initializer_list<Ref> srcs) { return alu(op, std::span<const Ref>(srcs.begin(), srcs.size())); }
 Ref cast(Ref x, DType t) { return x.dtype() == t ? x : make(Op::Cast, t, {x}, {}, x.lanes()); }
-Ref bitcast(Ref x, DType t) { return x.dtype() == t ? x : make(Op::Bitcast, t, {x}, {}, x.lanes()); }
+Ref bitcast(Ref x, DType t) {
+  if (x.dtype() == t) return x;
+  // Bytes seen as something else in between are the same bytes.
+  if (x.is(Op::Bitcast) && (itemsize(x.src(0).dtype()) == itemsize(t) || itemsize(x.dtype()) == itemsize(t))) return bitcast(x.src(0), t);
+  return make(Op::Bitcast, t, {x}, {}, x.lanes());
+}
 Ref where(Ref cond, Ref a, Ref b) { return alu(Op::Where, {cond, a, b}); }
 Ref splat(Ref x, int lanes) { return x.lanes() == lanes ? x : make(Op::Splat, x.dtype(), {x}, {}, lanes); }
 

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <mutex>
 #include <new>
-#include <unordered_map>
+
+#include <absl/container/flat_hash_set.h>
+#include <sys/mman.h>
 
 #include "ir/facts.h"
 #include "ir/node.h"
@@ -42,16 +44,43 @@ bool has_payload(Op op, Arg arg) {
   return arg.p && (kind == ArgKind::Ints || kind == ArgKind::Str || kind == ArgKind::Object);
 }
 
-// Memory for nodes: blocks of one size class, freed nodes chained. Nodes with many sources come from the heap.
+// Memory in pieces that are never given back. Small ones first; then such that the system can back them with huge
+// pages, since a page fault may cost as much as a hundred nodes.
+class Pages {
+ public:
+  static constexpr std::size_t kHuge = std::size_t{1} << 21;
+
+  static void* take(std::size_t bytes) {
+    if (bytes < kHuge) return ::operator new(bytes);
+    void* memory = ::operator new(bytes, std::align_val_t{kHuge});
+#ifdef MADV_HUGEPAGE
+    ::madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+    return memory;
+  }
+  static void give(void* memory, std::size_t bytes) {
+    if (bytes < kHuge)
+      ::operator delete(memory);
+    else
+      ::operator delete(memory, std::align_val_t{kHuge});
+  }
+};
+
+// Memory for nodes: one list of freed ones per number of sources, else from the end of the current block. Nodes with
+// many sources come from the heap.
 class NodePool {
  public:
   void* take(std::uint32_t nsrc) {
     if (nsrc >= kClasses) return ::operator new(sizeof(Node) + nsrc * sizeof(Node*));
-    Free*& list = free_[nsrc];
-    if (!list) refill(nsrc);
-    Free* node = list;
-    list = node->next;
-    return node;
+    if (Free* node = free_[nsrc]) {
+      free_[nsrc] = node->next;
+      return node;
+    }
+    std::size_t bytes = sizeof(Node) + nsrc * sizeof(Node*);
+    if (static_cast<std::size_t>(end_ - at_) < bytes) refill();
+    void* memory = at_;
+    at_ += bytes;
+    return memory;
   }
   void give(void* memory, std::uint32_t nsrc) {
     if (nsrc >= kClasses) return ::operator delete(memory);
@@ -63,34 +92,114 @@ class NodePool {
     Free* next;
   };
   static constexpr std::uint32_t kClasses = 9;
-  static constexpr std::size_t kBlock = std::size_t{1} << 16;
 
-  void refill(std::uint32_t nsrc) {
-    std::size_t bytes = sizeof(Node) + nsrc * sizeof(Node*);
-    auto* block = static_cast<std::byte*>(::operator new(kBlock));
-    blocks_.push_back(block);
-    for (std::size_t at = (kBlock / bytes) * bytes; at >= bytes; at -= bytes) give(block + at - bytes, nsrc);
+  // Blocks grow with what is used already. They are reachable from here, so that leak checkers see them.
+  void refill() {
+    std::size_t bytes = blocks_.size() < 8 ? std::size_t{1} << 16 : Pages::kHuge;
+    at_ = static_cast<std::byte*>(Pages::take(bytes));
+    end_ = at_ + bytes;
+    blocks_.push_back(at_);
   }
 
   std::array<Free*, kClasses> free_{};
+  std::byte *at_ = nullptr, *end_ = nullptr;
   std::vector<std::byte*> blocks_;
 };
 
-struct SpanHash {
-  std::size_t operator()(const std::vector<std::int64_t>& v) const {
-    std::uint64_t h = v.size();
-    for (auto x : v) h = mix(h, static_cast<std::uint64_t>(x));
+// The nodes there are, by what they are made of: open addressing with linear probes, without marks where one was
+// removed (those behind move up).
+class NodeTable {
+ public:
+  NodeTable() { grow(std::size_t{1} << 12); }
+
+  /// The node of this tag that `is_it` says yes to, or null.
+  template <class F> Node* find(std::uint32_t tag, F is_it) const {
+    for (std::size_t at = tag & mask_; Node* n = slots_[at].node; at = (at + 1) & mask_)
+      if (slots_[at].tag == tag && is_it(n)) return n;
+    return nullptr;
+  }
+  /// Adds a node that is not there.
+  void add(Node* n, std::uint32_t tag) {
+    if (++used_ * 8 > (mask_ + 1) * 5) grow((mask_ + 1) * 2);
+    put(n, tag);
+  }
+  void remove(const Node* n, std::uint32_t tag) {
+    std::size_t hole = tag & mask_;
+    while (slots_[hole].node != n) hole = (hole + 1) & mask_;
+    for (std::size_t at = (hole + 1) & mask_; slots_[at].node; at = (at + 1) & mask_) {
+      // One that would be found at the hole too moves there.
+      if (((at - slots_[at].tag) & mask_) < ((at - hole) & mask_)) continue;
+      slots_[hole] = slots_[at];
+      hole = at;
+    }
+    slots_[hole].node = nullptr;
+    --used_;
+  }
+
+ private:
+  struct Slot {
+    Node* node;
+    std::uint32_t tag;
+  };
+
+  void put(Node* n, std::uint32_t tag) {
+    std::size_t at = tag & mask_;
+    while (slots_[at].node) at = (at + 1) & mask_;
+    slots_[at] = {n, tag};
+  }
+  void grow(std::size_t size) {
+    Slot* old = slots_;
+    std::size_t old_size = old ? mask_ + 1 : 0;
+    slots_ = static_cast<Slot*>(Pages::take(size * sizeof(Slot)));
+    std::memset(static_cast<void*>(slots_), 0, size * sizeof(Slot));
+    mask_ = size - 1;
+    for (std::size_t i = 0; i < old_size; ++i)
+      if (old[i].node) put(old[i].node, old[i].tag);
+    if (old) Pages::give(old, old_size * sizeof(Slot));
+  }
+
+  Slot* slots_ = nullptr;
+  std::size_t mask_ = 0, used_ = 0;
+};
+
+using Dims = std::span<const std::int64_t>;
+
+// Payloads by content, found without making one.
+struct ByContent {
+  using is_transparent = void;
+  static std::uint64_t hash(Dims values) {
+    std::uint64_t h = values.size();
+    for (std::int64_t v : values) h = mix(h, static_cast<std::uint64_t>(v));
     return h;
   }
+  static std::uint64_t hash(std::string_view value) {
+    std::uint64_t h = value.size();
+    for (char c : value) h = mix(h, static_cast<unsigned char>(c));
+    return h;
+  }
+  std::size_t operator()(Dims v) const { return hash(v); }
+  std::size_t operator()(std::string_view v) const { return hash(v); }
+  std::size_t operator()(const Payload* p) const { return p->hash; }
+};
+struct SameContent {
+  using is_transparent = void;
+  static Dims content(const IntsPayload* p) { return p->values; }
+  static std::string_view content(const StrPayload* p) { return p->value; }
+  bool operator()(const IntsPayload* a, const IntsPayload* b) const { return a == b; }
+  bool operator()(const StrPayload* a, const StrPayload* b) const { return a == b; }
+  bool operator()(const IntsPayload* a, Dims b) const { return std::ranges::equal(content(a), b); }
+  bool operator()(const StrPayload* a, std::string_view b) const { return content(a) == b; }
 };
 
 class Graph {
  public:
   // Never destroyed: handles in static objects may outlive any order of destruction.
   static Graph& get() {
-    static Graph* graph = new Graph;
+    static Graph* graph = current_ = new Graph;
     return *graph;
   }
+  /// The same within a scope, which made it.
+  static Graph& current() { return *current_; }
 
   void enter() {
     if (depth_ == 0) mutex_.lock();
@@ -112,31 +221,19 @@ class Graph {
 
   Ref intern(Op op, DType dtype, int lanes, std::span<const Ref> srcs, Arg arg) {
     assert(held() && "nodes are made inside a GraphScope");
-    std::uint64_t id = mix(static_cast<std::uint64_t>(op) << 32 | static_cast<std::uint64_t>(dtype) << 24 | static_cast<std::uint64_t>(lanes),
-                           static_cast<std::uint64_t>(arg.i));
-    for (Ref s : srcs) id = mix(id, reinterpret_cast<std::uintptr_t>(s.node()) >> 3);
-    auto tag = static_cast<std::uint32_t>(id ^ id >> 32);
-    std::size_t mask = slots_.size() - 1, at = tag & mask, hole = slots_.size();
-    for (; slots_[at].node || slots_[at].tag; at = (at + 1) & mask) {
-      Node* n = slots_[at].node;
-      if (!n) {
-        if (hole == slots_.size()) hole = at;
-        continue;
-      }
-      if (slots_[at].tag == tag && n->op == op && n->dtype == dtype && n->lanes == lanes && n->nsrc == srcs.size() &&
-          n->arg.i == arg.i && std::equal(srcs.begin(), srcs.end(), n->src, [](Ref a, Node* b) { return a.node() == b; })) {
-        ++stats_.hits;
-        return n;
-      }
+    std::uint32_t tag = identity(op, dtype, lanes, arg, srcs.data(), srcs.size());
+    Node* found = table_.find(tag, [&](const Node* n) {
+      if (n->op != op || n->dtype != dtype || n->lanes != lanes || n->nsrc != srcs.size() || n->arg.i != arg.i) return false;
+      for (std::size_t k = 0; k < srcs.size(); ++k)
+        if (n->src[k] != srcs[k].node()) return false;
+      return true;
+    });
+    if (found) {
+      ++stats_.hits;
+      return found;
     }
     Node* n = create(op, dtype, lanes, srcs, arg);
-    if (hole == slots_.size()) {
-      hole = at;
-      ++used_;
-    }
-    slots_[hole] = {n, tag};
-    n->mark = 0;
-    if (used_ * 4 > slots_.size() * 3) rehash();
+    table_.add(n, tag);
     return n;
   }
 
@@ -153,29 +250,23 @@ class Graph {
     dead_.push_back(node);
   }
 
-  Payload* ints(std::span<const std::int64_t> values) {
-    key_.assign(values.begin(), values.end());
-    auto [it, fresh] = ints_.try_emplace(key_, nullptr);
-    if (fresh) {
-      auto* p = new IntsPayload;
-      p->values = key_;
-      p->hash = SpanHash{}(key_);
-      it->second = p;
-      young_payloads_.push_back(p);
-    }
-    return it->second;
+  Payload* ints(Dims values) {
+    if (auto it = ints_.find(values); it != ints_.end()) return *it;
+    auto* p = new IntsPayload;
+    p->values.assign(values.begin(), values.end());
+    p->hash = ByContent::hash(values);
+    ints_.insert(p);
+    young_payloads_.push_back(p);
+    return p;
   }
   Payload* str(std::string_view value) {
-    auto [it, fresh] = strs_.try_emplace(std::string(value), nullptr);
-    if (fresh) {
-      auto* p = new StrPayload;
-      p->value = value;
-      p->hash = value.size();
-      for (char c : value) p->hash = mix(p->hash, static_cast<unsigned char>(c));
-      it->second = p;
-      young_payloads_.push_back(p);
-    }
-    return it->second;
+    if (auto it = strs_.find(value); it != strs_.end()) return *it;
+    auto* p = new StrPayload;
+    p->value = value;
+    p->hash = ByContent::hash(value);
+    strs_.insert(p);
+    young_payloads_.push_back(p);
+    return p;
   }
   Payload* object(Payload* fresh) {
     young_payloads_.push_back(fresh);
@@ -188,16 +279,21 @@ class Graph {
   }
 
  private:
-  struct Slot {
-    Node* node = nullptr;
-    std::uint32_t tag = 0;  // with no node: 1 where one was removed, 0 where none ever was
-  };
+  Graph() = default;
 
-  Graph() : slots_(1 << 12) {}
+  // What identifies a node, as 32 well mixed bits. Sources are Refs or Node pointers.
+  template <class Source>
+  static std::uint32_t identity(Op op, DType dtype, int lanes, Arg arg, const Source* srcs, std::size_t nsrc) {
+    constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15u;
+    std::uint64_t h = mix(static_cast<std::uint64_t>(lanes) << 16 | static_cast<std::uint64_t>(dtype) << 8 | static_cast<std::uint64_t>(op),
+                          static_cast<std::uint64_t>(arg.i));
+    for (std::size_t k = 0; k < nsrc; ++k) h = mix(h, std::bit_cast<std::uintptr_t>(srcs[k]));
+    return static_cast<std::uint32_t>((h * kOdd) >> 32);
+  }
 
   Node* create(Op op, DType dtype, int lanes, std::span<const Ref> srcs, Arg arg) {
     auto nsrc = static_cast<std::uint32_t>(srcs.size());
-    Node* n = new (pool_.take(nsrc)) Node{};
+    Node* n = new (pool_.take(nsrc)) Node{};  // mark 0, no shape, no cold facts
     n->nsrc = nsrc;
     n->lanes = static_cast<std::uint16_t>(lanes);
     n->dtype = dtype;
@@ -234,13 +330,16 @@ class Graph {
         if (n->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) young_.push_back(n);
       dead_.clear();
     }
-    // Each node once: duplicates are removed by giving every entry's node its position and keeping the first.
+    // Each node once: every entry's node gets its position, so the last one stays.
     for (std::size_t i = 0; i < young_.size(); ++i) young_[i]->mark = static_cast<std::uint32_t>(i);
     std::size_t kept = 0;
-    for (std::size_t i = 0; i < young_.size(); ++i)
-      if (young_[i]->mark == i) young_[kept++] = young_[i];
+    for (std::size_t i = 0; i < young_.size(); ++i) {
+      Node* n = young_[i];
+      if (n->mark != i) continue;
+      n->mark = kInYoung;
+      young_[kept++] = n;
+    }
     young_.resize(kept);
-    for (Node* n : young_) n->mark = kInYoung;
     while (!young_.empty()) {
       Node* n = young_.back();
       young_.pop_back();
@@ -255,7 +354,7 @@ class Graph {
   }
 
   void destroy(Node* n) {
-    unlink(n);
+    table_.remove(n, identity(n->op, n->dtype, n->lanes, n->arg, n->src, n->nsrc));
     auto lose = [this](Node* s) {
       if (s->refs.fetch_sub(1, std::memory_order_acq_rel) == 1 && s->mark != kInYoung) {
         s->mark = kInYoung;
@@ -279,54 +378,30 @@ class Graph {
 
   void destroy(Payload* p) {
     if (auto* v = dynamic_cast<IntsPayload*>(p)) {
-      ints_.erase(v->values);
+      ints_.erase(v);
       delete v;
     } else if (auto* s = dynamic_cast<StrPayload*>(p)) {
-      strs_.erase(s->value);
+      strs_.erase(s);
       delete s;
     } else {
       released_.push_back(p);
     }
   }
 
-  void unlink(Node* n) {
-    std::uint64_t id = mix(static_cast<std::uint64_t>(n->op) << 32 | static_cast<std::uint64_t>(n->dtype) << 24 | n->lanes,
-                           static_cast<std::uint64_t>(n->arg.i));
-    for (std::uint32_t k = 0; k < n->nsrc; ++k) id = mix(id, reinterpret_cast<std::uintptr_t>(n->src[k]) >> 3);
-    std::size_t mask = slots_.size() - 1, at = static_cast<std::uint32_t>(id ^ id >> 32) & mask;
-    while (slots_[at].node != n) at = (at + 1) & mask;
-    slots_[at] = {nullptr, 1};
-  }
-
-  void rehash() {
-    std::vector<Slot> old(slots_.size() < live_ * 3 ? slots_.size() * 2 : slots_.size());
-    old.swap(slots_);
-    used_ = 0;
-    std::size_t mask = slots_.size() - 1;
-    for (const Slot& s : old) {
-      if (!s.node) continue;
-      std::size_t at = s.tag & mask;
-      while (slots_[at].node) at = (at + 1) & mask;
-      slots_[at] = s;
-      ++used_;
-    }
-  }
-
   static constexpr std::uint32_t kInYoung = 0xFFFFFFFF;
 
+  static inline Graph* current_ = nullptr;
   std::mutex mutex_;
   static thread_local int depth_;
-  std::vector<Slot> slots_;
-  std::size_t used_ = 0;  // slots that hold or held a node
+  NodeTable table_;
   std::uint64_t live_ = 0;
   NodePool pool_;
   std::vector<Node*> young_;
   std::vector<Payload*> young_payloads_, released_;
   std::mutex dead_mutex_;
   std::vector<Node*> dead_;
-  std::vector<std::int64_t> key_;
-  std::unordered_map<std::vector<std::int64_t>, IntsPayload*, SpanHash> ints_;
-  std::unordered_map<std::string, StrPayload*> strs_;
+  absl::flat_hash_set<IntsPayload*, ByContent, SameContent> ints_;
+  absl::flat_hash_set<StrPayload*, ByContent, SameContent> strs_;
   GraphStats stats_;
 };
 
@@ -345,7 +420,7 @@ GraphStats graph_stats() {
 }
 
 Ref intern(Op op, DType dtype, int lanes, std::span<const Ref> srcs, Arg arg) {
-  return Graph::get().intern(op, dtype, lanes, srcs, arg);
+  return Graph::current().intern(op, dtype, lanes, srcs, arg);
 }
 
 Payload* ints_payload(std::span<const std::int64_t> values) { return Graph::get().ints(values); }

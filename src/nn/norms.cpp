@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "nn/checks.h"
+#include "nn/scalars.h"
 #include <pangrad/nn.h>
 #include <pangrad/scope.h>
 
@@ -43,7 +44,7 @@ BatchNorm::BatchNorm(std::int64_t features, const BatchNormOptions& options)
   if (options.track_running_stats) {
     running_mean = Tensor::zeros({features}, make);
     running_var = Tensor::ones({features}, make);
-    num_batches_tracked = Tensor::zeros({}, {.dtype = i64, .device = options.device});
+    num_batches_tracked = stored_scalar(0, i64, options.device);
   }
 }
 

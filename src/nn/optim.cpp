@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "nn/scalars.h"
 #include <pangrad/optim.h>
 #include <pangrad/scope.h>
 
@@ -43,8 +44,7 @@ Optimizer::Optimizer(std::string name, TensorList parameters, const Rate& lr)
     lr_ = lr.tensor().reshape({});
   } else {
     if (!(lr.value() >= 0)) fail(fmt::format("lr must not be negative: {}", lr.value()));
-    // In storage of its own, so that it can be assigned to between replays of a captured step.
-    lr_ = Tensor::full({}, lr.value(), {.dtype = f32, .device = parameters_[0].device()}).clone();
+    lr_ = nn::stored_scalar(lr.value(), f32, parameters_[0].device());
   }
 }
 
@@ -61,8 +61,8 @@ std::size_t Optimizer::add_state(std::string name) {
 }
 
 std::size_t Optimizer::add_scalar(std::string name) {
-  Tensor scalar = Tensor::zeros({}, {.dtype = f32, .device = parameters_[0].device()}).clone();
-  state_.emplace_back(std::move(name), std::vector<Tensor>{scalar});
+  state_.emplace_back(std::move(name),
+                      std::vector<Tensor>{nn::stored_scalar(0, f32, parameters_[0].device())});
   return state_.size() - 1;
 }
 

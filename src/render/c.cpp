@@ -318,22 +318,13 @@ class CRenderer {
             throw InternalError("[c] Special " + n.str() + " on a device without groups");
           known = w_.emit(shape(n), "thread");
           break;
-        case Op::ScalarParam: {
-          std::string whole = fmt::format("vars[{}]", n.i());
-          if (n.dtype() == DType::Bool)
-            known = w_.emit(shape(n), "{} & 1", whole);
-          else if (is_float(n.dtype()))
-            known = w_.emit(shape(n), "BITS({}, (u{}){})", w_.type(shape(n)), bits_of(n.dtype()), whole);
-          else
-            known = w_.emit(shape(n), "{}", whole);
+        case Op::ScalarParam:
+          known = w_.emit(shape(n), "vars[{}]", n.i());
           break;
-        }
         case Op::Iota: {
           std::string list;
           for (int i = 0; i < n.lanes(); ++i)
-            list += fmt::format(
-                "{}{}", i ? ", " : "",
-                w_.constant({n.dtype(), 1}, is_float(n.dtype()) ? float_scalar(i) : int_scalar(i)));
+            list += fmt::format("{}{}", i ? ", " : "", w_.constant({n.dtype(), 1}, int_scalar(i)));
           known = n.lanes() == 1 ? list : w_.emit(shape(n), "{{{}}}", list);
           break;
         }

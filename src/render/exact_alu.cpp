@@ -45,7 +45,7 @@ std::string ExactAlu::alu(Op op, Shape to, DType from, const std::vector<Operand
   if (!target_.has(op))
     throw InternalError(fmt::format("[render] {} should have been decomposed", info(op).name));
   if (info(op).flags & kComparison) return compare(op, {from, to.lanes}, s[0].text, s[1].text);
-  if (from == DType::Bool) return bool_alu(op, to, s);
+  if (from == DType::Bool) return bool_alu(op, to, s[0].text, s.size() > 1 ? s[1].text : s[0].text);
   return is_float(from) ? float_alu(op, to, s) : int_alu(op, to, s, node);
 }
 
@@ -123,14 +123,8 @@ std::string ExactAlu::int_alu(Op op, Shape s, const std::vector<Operand>& x, Ref
   }
 }
 
-// Bools are integers modulo 2, but that a sum of them is true if any is.
-std::string ExactAlu::bool_alu(Op op, Shape s, const std::vector<Operand>& x) {
-  const std::string& a = x[0].text;
-  const std::string& b = x.size() > 1 ? x[1].text : a;
+std::string ExactAlu::bool_alu(Op op, Shape s, const std::string& a, const std::string& b) {
   switch (op) {
-    case Op::Neg:
-    case Op::Trunc:
-      return a;
     case Op::Add:
     case Op::Or:
     case Op::Max:
@@ -138,21 +132,9 @@ std::string ExactAlu::bool_alu(Op op, Shape s, const std::vector<Operand>& x) {
     case Op::Mul:
     case Op::And:
     case Op::Min:
-    case Op::CDiv:
-    case Op::FloorDiv:
       return binary(Prim::And, s, a, b);
-    case Op::Sub:
     case Op::Xor:
       return binary(Prim::Xor, s, a, b);
-    case Op::MulAcc:
-      return binary(Prim::Xor, s, binary(Prim::And, s, a, b), x[2].text);
-    case Op::CMod:
-    case Op::FloorMod:
-      return integer(s, 0);
-    // By one or more gives 0.
-    case Op::Shl:
-    case Op::Shr:
-      return binary(Prim::And, s, a, binary(Prim::Xor, s, b, integer(s, 1)));
     default:
       throw InternalError(fmt::format("[render] {} on bools", info(op).name));
   }
@@ -250,8 +232,7 @@ std::string ExactAlu::float_max(Op op, Shape s, const Operand& a, const Operand&
   return unary(Prim::Bits, s, bits.dtype, joined);
 }
 
-// --- casts
-// -----------------------------------------------------------------------------------------------------------
+// --- casts ---------------------------------------------------------------------------------------
 
 std::string ExactAlu::bitcast(Shape to, DType from, const std::string& x) {
   if (itemsize(from) != itemsize(to.dtype)) throw InternalError("[render] Bitcast between sizes");

@@ -114,7 +114,7 @@ class ExactAlu {
 
   std::string int_alu(Op op, Shape s, const std::vector<Operand>& x, Ref node);
   std::string float_alu(Op op, Shape s, const std::vector<Operand>& x);
-  std::string bool_alu(Op op, Shape s, const std::vector<Operand>& x);
+  std::string bool_alu(Op op, Shape s, const std::string& a, const std::string& b);
   std::string compare(Op op, Shape s, const std::string& a, const std::string& b);
   std::string divide(Op op, Shape s, const Operand& a, const Operand& b);
   std::string shift(Op op, Shape s, const std::string& a, const Operand& b);

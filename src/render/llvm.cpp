@@ -119,8 +119,7 @@ class LlvmRenderer {
     known_[n.node()] = w_.alu(n.op(), shape(n), from, operands, n);
   }
 
-  // --- values
-  // --------------------------------------------------------------------------------------------------------
+  // --- values ------------------------------------------------------------------------------------
 
   static Shape shape(Ref n) { return {n.dtype(), n.lanes()}; }
   static Ref constant_of(Ref n) {
@@ -137,11 +136,11 @@ class LlvmRenderer {
       case Op::Iota: {
         for (int i = 0; i < n.lanes(); ++i)
           text += fmt::format("{}{} {}", i ? ", " : "", w_.type({n.dtype(), 1}),
-                              w_.constant({n.dtype(), 1}, iota(n.dtype(), i)));
+                              w_.constant({n.dtype(), 1}, int_scalar(i)));
         if (n.lanes() > 1)
           text = "<" + text + ">";
         else
-          text = w_.constant(shape(n), iota(n.dtype(), 0));
+          text = w_.constant(shape(n), int_scalar(0));
         break;
       }
       case Op::Special:
@@ -162,8 +161,7 @@ class LlvmRenderer {
     return known_[n.node()] = text;
   }
 
-  static Scalar iota(DType t, int i) { return is_float(t) ? float_scalar(i) : int_scalar(i); }
-
+  // What `write` writes goes to the entry block.
   template <class F>
   std::string in_entry(F&& write) {
     bool before = w_.in_entry;
@@ -173,18 +171,12 @@ class LlvmRenderer {
     return text;
   }
 
-  // An argument of 64 bits as a value of dtype t.
+  // An argument of 64 bits as an integer of dtype t.
   std::string from_i64(const std::string& x, DType t) {
-    if (t == i64 || t == u64) return x;
-    std::string bits = x;
-    int size = t == DType::Bool ? 1 : static_cast<int>(itemsize(t)) * 8;
-    if (size < 64) bits = w_.emit("trunc i64 {} to i{}", x, size);
-    std::string type = w_.type({t, 1});
-    return type[0] == 'i' ? bits : w_.emit("bitcast i{} {} to {}", size, bits, type);
+    return itemsize(t) == 8 ? x : w_.emit("trunc i64 {} to {}", x, w_.type({t, 1}));
   }
 
-  // --- loops
-  // ---------------------------------------------------------------------------------------------------------
+  // --- loops -------------------------------------------------------------------------------------
 
   void begin(Ref range) {
     Loop& loop = loops_[begun_];
@@ -252,8 +244,7 @@ class LlvmRenderer {
     label_ = std::move(name);
   }
 
-  // --- memory
-  // --------------------------------------------------------------------------------------------------------
+  // --- memory ------------------------------------------------------------------------------------
 
   struct Access {
     Shape value;
@@ -437,8 +428,7 @@ class LlvmRenderer {
     return zeros_;
   }
 
-  // --- the rest
-  // ------------------------------------------------------------------------------------------------------
+  // --- the rest ----------------------------------------------------------------------------------
 
   // By halves: lane i with lane i + n/2.
   void reduce(Ref n) {

@@ -178,7 +178,10 @@ class Leaves {
       leaf = param(number, t, shape_node(Dims{}));
     } else {
       std::int64_t lo = interesting(t, random_).i, hi = interesting(t, random_).i;
-      if (random_.chance(50)) hi = std::min(int_max(t), lo + random_.between(0, 12));
+      if (random_.chance(50)) {
+        std::int64_t width = random_.between(0, 12);
+        hi = lo > int_max(t) - width ? int_max(t) : lo + width;
+      }
       if (t != DType::WeakInt && random_.chance(40)) lo = int_min(t), hi = int_max(t);
       leaf = var("v" + std::to_string(number), std::min(lo, hi), std::max(lo, hi), t);
     }

@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "rules/gates.h"
 #include "rules/symbolic.h"
 
 namespace pg::rules {
@@ -11,9 +12,8 @@ namespace {
 struct Table {
   std::mutex mutex;
   std::map<std::string, std::function<RuleSet()>, std::less<>> sets{
-      {"algebra", algebra},
-      {"divmod", divmod},
-      {"symbolic", symbolic},
+      {"algebra", algebra}, {"divmod", divmod},     {"symbolic", symbolic},
+      {"gates", gates},     {"movement", movement},
   };
 };
 Table& table() {

@@ -36,7 +36,8 @@ Device::~Device() = default;
 
 Buffer Device::wrap(const Block& block, size_t bytes, std::function<void()> deleter) {
   try {
-    return {std::shared_ptr<Allocation>(new Allocation(*this, block, bytes, std::move(deleter))), 0, bytes};
+    return {std::make_shared<Allocation>(Allocation::Key{}, *this, block, bytes, std::move(deleter)), 0,
+            bytes};
   } catch (...) {
     if (block.kind != MemoryKind::Foreign) pool_.free(block);
     throw;

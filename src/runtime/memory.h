@@ -53,9 +53,13 @@ class Allocation {
 
  private:
   friend class Device;
-  Allocation(Device& device, const Block& block, size_t bytes, std::function<void()> deleter)
+  struct Key {};  // only a Device makes them
+
+ public:
+  Allocation(Key, Device& device, const Block& block, size_t bytes, std::function<void()> deleter)
       : device_(device), block_(block), bytes_(bytes), deleter_(std::move(deleter)) {}
 
+ private:
   Device& device_;
   Block block_;
   size_t bytes_;

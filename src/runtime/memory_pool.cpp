@@ -18,6 +18,8 @@ namespace pg::runtime {
 namespace {
 
 constexpr size_t kSmallest = 64;
+// Classes with nothing in them are kept up to so many: a steady loop empties and fills the same ones.
+constexpr size_t kEmptyClasses = 256;
 constexpr size_t kHugePage = size_t{2} << 20;
 
 // Under AddressSanitizer only the bytes asked for are accessible: not what rounding added, nothing in a
@@ -159,31 +161,31 @@ MemoryStats MemoryPool::stats() const {
 // The cached block of that size used last, whose lines may still be in a cache. Large requests also take a
 // block up to an eighth larger: sizes that wander (a growing sequence) would miss exact classes forever.
 Block MemoryPool::take_cached(size_t bytes, MemoryKind kind) {
-  const auto found = classes_.lower_bound({kind, bytes});
-  if (found == classes_.end() || found->first.first != kind) return {};
   const size_t most = bytes >= kHugePage ? bytes + bytes / 8 : bytes;
-  if (found->first.second > most) return {};
-  const Lru::iterator place = found->second.back();
-  const Block block = *place;
-  found->second.pop_back();
-  if (found->second.empty()) classes_.erase(found);
-  lru_.erase(place);
-  stats_.cached -= block.bytes;
-  return block;
+  for (auto it = classes_.lower_bound({kind, bytes}); it != classes_.end(); ++it) {
+    if (it->first.first != kind || it->first.second > most) break;
+    if (it->second.empty()) continue;
+    const Lru::iterator place = it->second.back();
+    it->second.pop_back();
+    if (it->second.empty() && classes_.size() > kEmptyClasses) classes_.erase(it);
+    spare_.splice(spare_.end(), lru_, place);
+    stats_.cached -= place->bytes;
+    return *place;
+  }
+  return {};
 }
 
 // False if there is no memory to write the block down in.
 bool MemoryPool::keep(const Block& block) noexcept {
-  const Class key{block.kind, block.bytes};
   try {
-    Lru node{block};
-    classes_[key].push_back(node.begin());
-    lru_.splice(lru_.end(), node);
+    if (spare_.empty()) spare_.emplace_back();
+    auto& same = classes_[{block.kind, block.bytes}];
+    same.push_back(spare_.begin());
+    spare_.front() = block;
+    lru_.splice(lru_.end(), spare_, spare_.begin());
     stats_.cached += block.bytes;
     return true;
   } catch (const std::bad_alloc&) {
-    const auto found = classes_.find(key);
-    if (found != classes_.end() && found->second.empty()) classes_.erase(found);
     return false;
   }
 }
@@ -195,7 +197,7 @@ MemoryPool::Lru MemoryPool::evict(size_t most_cached) {
   while (stats_.cached > most_cached) {
     const Block& oldest = lru_.front();
     const auto found = classes_.find({oldest.kind, oldest.bytes});
-    found->second.pop_front();
+    found->second.erase(found->second.begin());
     if (found->second.empty()) classes_.erase(found);
     stats_.cached -= oldest.bytes;
     evicted.splice(evicted.end(), lru_, lru_.begin());

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <list>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/fork.h"
 #include "runtime/memory.h"
@@ -73,9 +73,10 @@ class MemoryPool {
   const std::string name_;
   const std::unique_ptr<MemorySource> source_;
   mutable ForkSafeMutex mutex_;
-  Lru lru_;  // front unused longest
-  std::map<Class, std::deque<Lru::iterator>>
-      classes_;  // back used last; so a class's front is its first in lru_
+  Lru lru_;    // front unused longest
+  Lru spare_;  // nodes for it
+  std::map<Class, std::vector<Lru::iterator>>
+      classes_;  // back used last, so that a front is its class's first in lru_
   MemoryStats stats_;
 };
 

@@ -121,6 +121,9 @@ std::int64_t Planner::plan() {
   find_forced();
   estimate_work();
   for (std::size_t i = order_.size(); i-- > 0;) process(order_[i]);
+  // A result that is an argument as it was keeps that argument from being overwritten.
+  for (Ref r : roots_)
+    if (overwriter_.contains(r.node())) return buffer_[r.node()];
   // A write in place may read what it overwrites only at the index it writes.
   for (auto& [node, k] : overwriter_) {
     const KernelPlan& kernel = kernels_[static_cast<std::size_t>(k)];
@@ -144,6 +147,9 @@ void Planner::process(Ref n) {
     if (!forced && entries.empty()) return;
     stored = forced || should_store(n, entries);
     if (stored) {
+      // What no source places is made where it is first read.
+      std::string& device = devices_[n.node()];
+      if (device.empty() && !entries.empty()) device = kernels_[static_cast<std::size_t>(entries_[static_cast<std::size_t>(entries[0])].kernel)].device;
       if (n.is(Op::After)) {
         start_write(n);
       } else if (n.is(Op::Copy)) {
@@ -182,8 +188,8 @@ bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
   // What expands from few elements (one-hot, masks, broadcasts) is cheaper to make again than to read.
   if (inputs_.at(n.node()) * 4 <= size && work <= 16) return false;
   // Twice the arithmetic is still no worse than a store, a load, and a kernel more.
-  constexpr double kLoad = 1, kStore = 2, kPatience = 2;
-  return evals * work > kPatience * (size * (work + kStore) + evals * kLoad);
+  constexpr double kLoad = 1, kStore = 2, kPatience = 2, kLaunch = 4000;
+  return evals * work > kPatience * (size * (work + kStore) + evals * kLoad) + kLaunch;
 }
 
 int Planner::entry(Ref node, int kernel, const Index& index, double evals, bool in_reduce) {
@@ -250,13 +256,15 @@ void Planner::start_write(Ref node) {
   }
   Index target = kernel.target;
   Ref n = view;
+  bool resized = false;
   for (; !same(n, view_base(view)); n = n.src(0)) {
     if (n.has(kMovement)) target = source_index(n, target);
     if (!n.is(Op::Bitcast)) continue;
     auto to = static_cast<std::int64_t>(itemsize(n.dtype())), from = static_cast<std::int64_t>(itemsize(n.src(0).dtype()));
+    if (kernel.store_dtype == DType::Void) kernel.store_dtype = n.dtype();  // stored as what it is: no bits change
     if (to == from) continue;
-    if (kernel.store_dtype != DType::Void) throw ValueError("[assign] a view with more than one bitcast between element sizes cannot be written");
-    kernel.store_dtype = n.dtype();
+    if (resized) throw ValueError("[assign] a view with more than one bitcast between element sizes cannot be written");
+    resized = true;
     Ref& last = target.at.back();
     if (to < from) {
       kernel.part = last % (from / to);
@@ -269,13 +277,14 @@ void Planner::start_write(Ref node) {
   kernel.target_shape = shape_of(n);
   if (whole || donated) return;
   // The rest of the old contents must be there first: made in this very storage if nobody else wants them.
-  if (!base.is(Op::Param) && consumers_[base.node()] == 1 && !buffer_.contains(base.node()) && same(base, old)) {
+  if (!demoted_.contains(kTakeOver) && !base.is(Op::Param) && consumers_[base.node()] == 1 && !buffer_.contains(base.node()) && same(base, old)) {
     forced_.insert(base.node());
     buffer_[base.node()] = buffer;
     overwriter_[base.node()] = k;
     return;
   }
-  Ref copy = make(Op::Contiguous, old.dtype(), {old});
+  // A node of its own (the write makes it one): the program may hold a Contiguous of the same contents as a value.
+  Ref copy = make(Op::Contiguous, old.dtype(), {old, node});
   devices_[copy.node()] = device_of(old);
   start_kernel(copy, buffer);
   overwriter_[copy.node()] = k;

@@ -107,7 +107,6 @@ Ref Planner::kernel_call(const KernelPlan& kernel) {
     out = flat_param(kernel.buffer, {kernel.store_dtype, b.size * had / has, b.device});
     offset = has < had ? offset * (had / has) + kernel.part : offset / (has / had);
   }
-  if (value.dtype() != out.dtype()) value = bitcast(value, out.dtype());  // a write through a bitcast view
   Ref store = make(Op::Store, DType::Void, {address(out, offset, kernel.target.valid), value});
   absl::InlinedVector<Ref, 8> end{store};
   end.insert(end.end(), kernel.ranges.begin(), kernel.ranges.end());

@@ -13,6 +13,9 @@
 
 namespace pg::schedule {
 
+/// Among the slots not to be written in place: stands for intermediate values, which then are copied before a write, too.
+inline constexpr std::int64_t kTakeOver = -2;
+
 /// One node as one kernel sees it at one index.
 struct Entry {
   Ref node;
@@ -35,7 +38,7 @@ struct KernelPlan {
   std::int64_t next_range = 0;
   Index target{};          // index in the buffer's shape
   Ref target_shape{};
-  DType store_dtype = DType::Void;  // where a view's bitcast changes the element size
+  DType store_dtype = DType::Void;  // of a view through bitcasts
   Ref part{};              // which of the smaller elements in one of the buffer's
   int value = -1;          // entry
   Ref copy_of{};           // a Copy: what it reads

@@ -45,9 +45,20 @@ std::vector<int> Planner::order() const {
   return order.size() == n ? order : std::vector<int>{};
 }
 
+// A root that is no more than a scalar is stored all the same: Contiguous asks for it.
+static Ref with_stored_roots(Ref call) {
+  std::vector<Ref> roots;
+  for (Node* raw : call.srcs()) {
+    Ref r = raw;
+    bool scalar = r.is(Op::Const) || r.is(Op::ScalarParam) || r.is(Op::Bind);
+    roots.push_back(scalar ? make(Op::Contiguous, r.dtype(), {r}) : r);
+  }
+  return sink(roots);
+}
+
 Schedule schedule(Ref call, std::string_view device) {
   absl::flat_hash_set<std::int64_t> demoted;
-  Ref graph = rewrite(call, rules::movement(), {.name = "simplify movement"});
+  Ref graph = with_stored_roots(rewrite(call, rules::movement(), {.name = "simplify movement"}));
   for (;;) {
     Planner planner(graph, device, demoted);
     std::int64_t refuse = planner.plan();
@@ -56,7 +67,8 @@ Schedule schedule(Ref call, std::string_view device) {
       order = planner.order();
       if (!order.empty() || planner.empty()) return planner.finish(order);
       refuse = planner.slot_to_demote();
-      if (refuse < 0) throw InternalError("[schedule] kernels depend on each other in a circle");
+      if (refuse < 0) refuse = kTakeOver;
+      if (demoted.contains(refuse)) throw InternalError("[schedule] kernels depend on each other in a circle");
     }
     demoted.insert(refuse);
   }

@@ -269,6 +269,11 @@ void write(const Tensor& x, const Value& value, const char* op) {
   contents_changed(cell);
 }
 
+bool is_constant(Ref node) {
+  while (node.has(kMovement) && !node.is(Op::Pad)) node = node.src(0);
+  return node.is(Op::Const);
+}
+
 // --- computing -----------------------------------------------------------------------------------------------------
 
 namespace {
@@ -279,11 +284,6 @@ struct Root {
   Tensor alive;           // the handle, while the lock is not held
   std::uint64_t version;  // of the contents
 };
-
-bool is_constant(Ref node) {
-  while (node.has(kMovement) && !node.is(Op::Pad)) node = node.src(0);
-  return node.is(Op::Const);
-}
 
 Ref materialized(Ref node) { return node->cold ? node->cold->materialized.ref() : Ref(); }
 
@@ -387,6 +387,7 @@ class Pending {
 
   void add(Cell& c) {
     if (taken_.contains(&c) || is_constant(c.node) || materialized(c.node) || !try_retain(c)) return;
+    if (t_watch) t_watch->touched(c);
     taken_.insert(&c);
     roots_.push_back({&c, c.node, Tensor(static_cast<Impl*>(&c)), c.version});
   }
@@ -407,6 +408,7 @@ void realize(std::span<Impl* const> impls) {
       if (!seen.insert(impl).second) continue;
       impl->refs.fetch_add(1, std::memory_order_relaxed);
       Tensor alive(impl);
+      if (t_watch) t_watch->touched(*impl->cell);
       Ref node = impl->whole ? impl->cell->node.ref() : read(alive, "realize").node;
       if (node.is(Op::Buffer) || is_constant(node)) continue;
       if (Ref buffer = materialized(node)) {

@@ -119,6 +119,8 @@ void write(const Tensor& x, const Value& value, const char* op);
 void settle(Cell& cell, Ref node);
 /// Makes a Cell a gradient target, or no more.
 void mark(Cell& cell, bool on);
+/// Whether it is one number everywhere, which needs no storage.
+bool is_constant(Ref node);
 /// Forgets the history of the contents, saying why.
 void end_history(Cell& cell, const char* why);
 

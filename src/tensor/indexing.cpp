@@ -89,17 +89,17 @@ Tensor rows_of(const char* op, const Tensor& rows, Ref n) {
   return computed(r, false, v.device);
 }
 
-Tensor list_of(const char* op, const std::vector<std::int64_t>& list, Ref n, Ref shape, int axis) {
+Tensor list_of(const char* op, const std::vector<std::int64_t>& list, Ref n, Ref shape, int axis, Device device) {
   std::vector<std::int64_t> rows(list);
   for (std::int64_t& r : rows) {
     if (r < -n.hi() || r >= n.hi())
       fail<IndexError>(op, "index {} is out of range for axis {} of {}", r, axis, text(shape));
     if (r < 0 && n.is_const()) r += n.i();
   }
-  return rows_of(op, Tensor::of(rows), n);
+  return rows_of(op, Tensor::of(rows, {.device = device ? *device : std::string()}), n);
 }
 
-Plan plan_of(const char* op, std::span<const Index> index, Ref shape) {
+Plan plan_of(const char* op, std::span<const Index> index, Ref shape, Device device) {
   int named = 0, ellipses = 0;
   for (const Index& i : index) {
     named += !std::holds_alternative<Ellipsis>(i.form()) && !std::holds_alternative<NewAxis>(i.form());
@@ -143,7 +143,7 @@ Plan plan_of(const char* op, std::span<const Index> index, Ref shape) {
       take_slice(op, plan, *s, dim(shape, axis++), shape);
       plan.result.push_back(plan.counts.back());
     } else if (const auto* list = std::get_if<std::vector<std::int64_t>>(&i.form())) {
-      pick(list_of(op, *list, dim(shape, axis), shape, axis), at);
+      pick(list_of(op, *list, dim(shape, axis), shape, axis, device), at);
     } else {
       pick(rows_of(op, *std::get<std::shared_ptr<const Tensor>>(i.form()), dim(shape, axis)), at);
     }
@@ -253,7 +253,8 @@ using namespace detail;
 Tensor Tensor::at(std::span<const Index> index) const {
   constexpr const char* kName = "index";
   GraphScope scope;
-  Plan plan = plan_of(kName, index, detail::read(*this, kName).shape());
+  Value self = detail::read(*this, kName);
+  Plan plan = plan_of(kName, index, self.shape(), self.device);
   Tensor view = basic(*this, kName, plan);
   if (plan.picks.empty()) return view;
   Rows r = rows_in(kName, view, plan);
@@ -273,7 +274,8 @@ Tensor Tensor::at(std::span<const Index> index) const {
 void Tensor::set(std::span<const Index> index, const Operand& value) {
   constexpr const char* kName = "setitem";
   GraphScope scope;
-  Plan plan = plan_of(kName, index, detail::read(*this, kName).shape());
+  Value self = detail::read(*this, kName);
+  Plan plan = plan_of(kName, index, self.shape(), self.device);
   Tensor view = basic(*this, kName, plan);
   if (plan.picks.empty()) return detail::assign(view, value, kName);
   Rows r = rows_in(kName, view, plan);

@@ -52,6 +52,7 @@ struct Recording {
   std::vector<std::pair<int, int>> inputs;        // slot, argument
   std::vector<CellSlot> cells;                    // read or written from outside
   std::vector<std::pair<int, UOp>> constants;
+  std::vector<std::pair<Tensor, UOp>> frozen;     // Cells that hold constants, which are part of the runs
   struct Slice {
     int base;
     std::int64_t start;
@@ -91,7 +92,9 @@ class Recorder final : public CellWatch {
     order_.push_back(Tensor(retained(cell)));
     if (Ref b = stored(cell.node))
       cell_of_.try_emplace(engine::storage_of(b).id, static_cast<int>(order_.size()) - 1);
-    else if (!cell.node.ref().is_const())
+    else if (is_constant(cell.node))
+      out_.frozen.emplace_back(order_.back(), cell.node);
+    else
       unready_ = true;
   }
   void value_read(const char* op) override {
@@ -119,6 +122,8 @@ class Recorder final : public CellWatch {
     }
     realize(pending);
     stop();
+    // What the body changes needs storage, or the recording would keep the constant it found.
+    for (auto& [cell, before] : out_.frozen) unready_ |= give_storage(cell, before);
     if (unready_) {
       // What the body reads is only now in storage; the next call will find it there.
       return false;
@@ -165,6 +170,20 @@ class Recorder final : public CellWatch {
   static Impl* retained(Cell& cell) {
     cell.refs.fetch_add(1, std::memory_order_relaxed);
     return &cell;
+  }
+  // Whether these contents are no longer what they were; constants are then put in storage.
+  static bool give_storage(const Tensor& tensor, const UOp& before) {
+    {
+      GraphScope scope;
+      Ref now = cell_of(tensor).node;
+      if (same(now, before.ref())) return false;
+      if (!is_constant(now)) return true;
+    }
+    Tensor copy = Tensor::empty(tensor.shape(), {.dtype = tensor.dtype(), .device = tensor.device()});
+    copy.assign(tensor.detach()).realize();
+    GraphScope scope;
+    overwrite(cell_of(tensor), stored(cell_of(copy).node));
+    return true;
   }
   bool is_older(const Cell& cell) const { return cell.serial <= born_before_; }
   void stop() {
@@ -274,57 +293,65 @@ bool replay(const Recording& r, std::span<const Tensor> arguments, std::vector<T
       values[static_cast<std::size_t>(c.slot)] = leaf;
     }
     for (auto& [slot, leaf] : r.constants) values[static_cast<std::size_t>(slot)] = leaf;
+    for (auto& [cell, constant] : r.frozen)
+      if (!same(cell_of(cell).node.ref(), constant.ref())) return false;
   }
-  absl::flat_hash_set<int> of_cells;
-  for (const CellSlot& c : r.cells) of_cells.insert(c.slot);
-
   absl::flat_hash_map<Device, std::int64_t> start;
   for (auto& [device, words] : r.draws) start[device] = random_offset(device);
+  auto value = [&](int slot) -> UOp& { return values[static_cast<std::size_t>(slot)]; };
+  auto made = [&](int slot) -> const Made& { return r.slots[static_cast<std::size_t>(slot)]; };
+  {
+    // Storage for all results. What is written in place is the storage that was there, if nobody else can see it.
+    GraphScope scope;
+    absl::flat_hash_set<int> of_cells, ours;
+    for (const CellSlot& c : r.cells) of_cells.insert(c.slot);
+    for (const Step& step : r.steps)
+      for (std::size_t k = 0; k < step.outputs.size(); ++k) {
+        int from = step.in_place[k], to = step.outputs[k];
+        if (from == kNone) {
+          if (!value(to)) value(to) = engine::new_buffer(made(to).device, made(to).dtype, made(to).shape), ours.insert(to);
+          continue;
+        }
+        if (!ours.contains(from) && !exclusive(value(from), of_cells.contains(from) ? 2 : 1)) value(from) = engine::copy_of(value(from));
+        ours.insert(from);
+        value(to) = value(from);
+        ours.insert(to);
+      }
+  }
   std::vector<engine::Storage*> inputs, outputs;
   std::vector<std::int64_t> scalars;
   for (const Step& step : r.steps) {
     inputs.clear();
     outputs.clear();
     scalars.clear();
-    {
-      GraphScope scope;
-      for (std::size_t k = 0; k < step.outputs.size(); ++k) {
-        if (step.in_place[k] == kNone) continue;
-        UOp& value = values[static_cast<std::size_t>(step.in_place[k])];
-        if (!exclusive(value, of_cells.contains(step.in_place[k]) ? 2 : 1)) value = engine::copy_of(value);
+    for (int slot : step.inputs) {
+      if (auto slice = r.slices.find(slot); slice != r.slices.end()) {
+        GraphScope scope;
+        value(slot) = engine::view_of(value(slice->second.base), slice->second.start, made(slot).shape);
       }
-      for (int slot : step.inputs)
-        if (auto slice = r.slices.find(slot); slice != r.slices.end())
-          values[static_cast<std::size_t>(slot)] = engine::view_of(values[static_cast<std::size_t>(slice->second.base)], slice->second.start, r.slots[static_cast<std::size_t>(slot)].shape);
-      for (int slot : step.inputs) inputs.push_back(&engine::storage_of(values[static_cast<std::size_t>(slot)]));
-      for (std::size_t k = 0; k < step.outputs.size(); ++k) {
-        UOp& value = values[static_cast<std::size_t>(step.outputs[k])];
-        if (step.in_place[k] != kNone) {
-          outputs.push_back(nullptr);
-          continue;
-        }
-        const Made& made = r.slots[static_cast<std::size_t>(step.outputs[k])];
-        if (!value) value = engine::empty_buffer(made.device, made.dtype, dims(made.shape));
-        outputs.push_back(&engine::storage_of(value));
-      }
+      inputs.push_back(&engine::storage_of(value(slot)));
     }
+    for (std::size_t k = 0; k < step.outputs.size(); ++k)
+      outputs.push_back(step.in_place[k] == kNone ? &engine::storage_of(value(step.outputs[k])) : nullptr);
     for (const Scalar64& s : step.scalars) scalars.push_back(s.generator ? start[s.generator] + s.value : s.value);
     engine::replay(*step.run, inputs, scalars, outputs);
-    GraphScope scope;
-    for (std::size_t k = 0; k < step.outputs.size(); ++k)
-      if (step.in_place[k] != kNone) {
-        UOp& from = values[static_cast<std::size_t>(step.in_place[k])];
-        values[static_cast<std::size_t>(step.outputs[k])] = engine::next_version(from, r.slots[static_cast<std::size_t>(step.outputs[k])].shape);
-      }
   }
   for (auto& [device, words] : r.draws) advance_random(device, words);
 
   GraphScope scope;
-  for (const CellSlot& w : r.writes) overwrite(cell_of(w.cell), values[static_cast<std::size_t>(w.slot)]);
+  // What was written in place is a new version of its storage.
+  for (const Step& step : r.steps)
+    for (std::size_t k = 0; k < step.outputs.size(); ++k)
+      if (int from = step.in_place[k]; from != kNone && value(from)) {
+        UOp next = engine::next_version(value(from), made(step.outputs[k]).shape);
+        value(from) = UOp();
+        value(step.outputs[k]) = next;
+      }
+  for (const CellSlot& w : r.writes) overwrite(cell_of(w.cell), value(w.slot));
   for (const Tensor& t : r.no_grads) cell_of(t).grad = Tensor();
-  for (const CellSlot& g : r.grads) cell_of(g.cell).grad = computed(values[static_cast<std::size_t>(g.slot)], false, cell_of(g.cell).device);
+  for (const CellSlot& g : r.grads) cell_of(g.cell).grad = computed(value(g.slot), false, cell_of(g.cell).device);
   for (const Result& result : r.results)
-    results.push_back(result.slot == kNone ? result.same : computed(values[static_cast<std::size_t>(result.slot)], false, result.device));
+    results.push_back(result.slot == kNone ? result.same : computed(value(result.slot), false, result.device));
   return true;
 }
 

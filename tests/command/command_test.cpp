@@ -76,7 +76,7 @@ TEST_F(Command, ListsDevices) {
 
 TEST_F(Command, MistakesAreOneLine) {
   EXPECT_EQ(failure(""), "pangrad: A subcommand is required (pangrad --help lists what there is)");
-  EXPECT_TRUE(contains(failure("trian"), "trian"));
+  EXPECT_EQ(failure("trian"), "pangrad: there is no command trian (pangrad --help lists what there is)");
   EXPECT_TRUE(
       contains(failure("train fashion-mnist --optimizer none"), "--optimizer: none not in {sgd,adam"));
   EXPECT_TRUE(contains(failure("train fashion-mnist --steps -3"), "--steps"));
@@ -110,7 +110,7 @@ TEST_F(Command, TrainsAndSaves) {
   Outcome trained = run("train fashion-mnist --steps 3 --batch 8 --lr 0.001 --seed 5 --data " +
                         folder_.string() + " --save " + file.string());
   EXPECT_EQ(trained.status, 0) << trained.err;
-  EXPECT_TRUE(contains(trained.out, "32 pictures to train with, 10 to test; 93322 parameters on CPU\n"))
+  EXPECT_TRUE(contains(trained.out, "32 pictures to train with, 10 to test; 87850 parameters on CPU\n"))
       << trained.out;
   EXPECT_TRUE(contains(trained.out, "test accuracy ")) << trained.out;
   EXPECT_TRUE(contains(trained.out, "saved to " + file.string())) << trained.out;

@@ -1,5 +1,6 @@
 #include "eval/arith.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -78,12 +79,26 @@ double round_format(Format f, long double v) {
   return std::signbit(v) ? -r : r;
 }
 
+// NaNs keep their bits through a double: storage may be looked at as integers. Built as bits, since a
+// conversion would make a signalling one quiet.
+std::uint64_t nan_bits(double v, int mant, int expo_bits) {
+  auto bits = std::bit_cast<std::uint64_t>(v);
+  std::uint64_t payload = bits << 12 >> (64 - mant);
+  if (!payload) payload = std::uint64_t{1} << (mant - 1);
+  std::uint64_t all = (std::uint64_t{1} << expo_bits) - 1;
+  return (bits >> 63) << (mant + expo_bits) | all << mant | payload;
+}
+double nan_or_infinity(std::uint64_t bits, int mant, int expo_bits) {
+  std::uint64_t sign = bits >> (mant + expo_bits) & 1, payload = bits & ((std::uint64_t{1} << mant) - 1);
+  return std::bit_cast<double>(sign << 63 | std::uint64_t{0x7ff} << 52 | payload << (52 - mant));
+}
+
 // Bits of a value that fits the format: sign, exponent, stored mantissa.
 std::uint64_t encode_format(Format f, double v) {
   int mant = f.precision - 1, expo_bits = f.emax == 15 ? 5 : 8;
   std::uint64_t sign = std::signbit(v) ? std::uint64_t{1} << (mant + expo_bits) : 0;
   std::uint64_t all = (std::uint64_t{1} << expo_bits) - 1;
-  if (std::isnan(v)) return all << mant | std::uint64_t{1} << (mant - 1);
+  if (std::isnan(v)) return nan_bits(v, mant, expo_bits);
   double a = std::abs(v);
   if (std::isinf(v)) return sign | all << mant;
   if (a < std::ldexp(1.0, f.emin)) return sign | static_cast<std::uint64_t>(std::ldexp(a, mant - f.emin));
@@ -96,14 +111,10 @@ double decode_format(Format f, std::uint64_t bits) {
   int mant = f.precision - 1, expo_bits = f.emax == 15 ? 5 : 8;
   std::uint64_t all = (std::uint64_t{1} << expo_bits) - 1, e = bits >> mant & all;
   std::uint64_t m = bits & ((std::uint64_t{1} << mant) - 1);
-  double v;
-  if (e == all)
-    v = m ? kNaN : kInf;
-  else if (e == 0)
-    v = std::ldexp(static_cast<double>(m), f.emin - mant);
-  else
-    v = std::ldexp(static_cast<double>(m | std::uint64_t{1} << mant),
-                   static_cast<int>(e) - 1 + f.emin - mant);
+  if (e == all) return nan_or_infinity(bits, mant, expo_bits);
+  if (e) m |= std::uint64_t{1} << mant;
+  double v =
+      std::ldexp(static_cast<double>(m), static_cast<int>(std::max<std::uint64_t>(e, 1)) - 1 + f.emin - mant);
   return bits >> (mant + expo_bits) & 1 ? -v : v;
 }
 
@@ -320,7 +331,7 @@ std::uint64_t encode(DType t, Scalar v) {
     case DType::BF16:
       return encode_format(kBrain, v.f);
     case DType::F32:
-      return std::bit_cast<std::uint32_t>(static_cast<float>(v.f));
+      return std::isnan(v.f) ? nan_bits(v.f, 23, 8) : std::bit_cast<std::uint32_t>(static_cast<float>(v.f));
     case DType::F64:
     case DType::WeakFloat:
       return std::bit_cast<std::uint64_t>(v.f);
@@ -338,6 +349,7 @@ Scalar decode(DType t, std::uint64_t bits) {
     case DType::BF16:
       return float_scalar(decode_format(kBrain, bits));
     case DType::F32:
+      if ((bits & 0x7f800000) == 0x7f800000) return float_scalar(nan_or_infinity(bits, 23, 8));
       return float_scalar(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits))));
     case DType::F64:
     case DType::WeakFloat:

@@ -132,6 +132,14 @@ TEST(Scalar, StorageFormats) {
   }
 }
 
+TEST(Arrays, KeepTheBitsOfNaNs) {
+  for (DType t : {f16, bf16})
+    for (std::uint64_t bits = 0; bits < 65536; ++bits) ASSERT_EQ(encode(t, decode(t, bits)), bits) << name(t);
+  for (std::uint64_t bits : {0x7f800001u, 0xffa00000u, 0x7fc00000u, 0xff800000u, 0x7fffffffu})
+    EXPECT_EQ(encode(f32, decode(f32, bits)), bits);
+  EXPECT_EQ(encode(f32, float_scalar(std::nan(""))), 0x7fc00000u);
+}
+
 TEST(Scalar, RoundsToNarrowFloats) {
   std::mt19937_64 random(3);
   for (DType t : {f16, bf16, f32})

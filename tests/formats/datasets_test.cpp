@@ -63,9 +63,9 @@ TEST(Datasets, FilesThatDoNotFitEachOther) {
   fill(folder);
   fs::path labels = folder.write("t10k-labels-idx1-ubyte", "\0\0\x08\x01\0\0\0\x01\x05"s);
   EXPECT_EQ(file_error(labels, [&] { datasets::mnist(folder / ""); }),
-            "holds u8 (1,), not the classes of 2 images");
+            "holds u8 (1), not the classes of 2 images");
   fs::path images = folder.write("t10k-images-idx3-ubyte", kLabels);
-  EXPECT_EQ(file_error(images, [&] { datasets::mnist(folder / ""); }), "holds u8 (2,), not images of bytes");
+  EXPECT_EQ(file_error(images, [&] { datasets::mnist(folder / ""); }), "holds u8 (2), not images of bytes");
 }
 
 }  // namespace

@@ -169,8 +169,8 @@ TEST(Safetensors, TensorsThatCannotBe) {
   };
   EXPECT_EQ(two("[0,2]", "[2,4]"), "no FileError");
   EXPECT_EQ(two("[2,4]", "[0,2]"), "no FileError");
-  EXPECT_EQ(two("[0,2]", "[1,3]"), "\"b\" begins at byte 113, before byte 114, where another tensor ends");
-  EXPECT_EQ(two("[0,2]", "[3,5]"), "\"b\" begins at byte 115, but nothing is at byte 114");
+  EXPECT_EQ(two("[0,2]", "[1,3]"), "\"b\" begins at byte 114, before byte 115, where another tensor ends");
+  EXPECT_EQ(two("[0,2]", "[3,5]"), "\"b\" begins at byte 116, but nothing is at byte 115");
 }
 
 TEST(Safetensors, BoolsAreZeroOrOne) {

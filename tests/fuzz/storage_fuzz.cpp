@@ -1,12 +1,14 @@
 #include "fuzz/storage_fuzz.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numeric>
 #include <optional>
 
 #include "eval/compare.h"
 #include "fuzz/storage_model.h"
+#include "ops/nodes.h"
 
 namespace pg::fuzz {
 namespace {
@@ -60,7 +62,7 @@ bool plain(const Array& a) {
 
 class Machine {
  public:
-  explicit Machine(Reader read) : read_(read) {}
+  explicit Machine(Reads reads) : reads_(reads) {}
 
   Outcome run(const Program& program) {
     Outcome out;
@@ -104,9 +106,13 @@ class Machine {
     variables_.push_back(std::move(v));
   }
 
+  Array read(const Tensor& x) const {
+    return reads_ == Reads::Computed ? ops::computed(x) : ops::evaluate(x);
+  }
+
   void check(Variable& v) {
     say("check(" + v.name + ");  // " + eval::text(v.model.value(), 24));
-    std::string apart = difference(read_(v.tensor), v.model.value());
+    std::string apart = difference(read(v.tensor), v.model.value());
     if (!apart.empty()) throw Failure{v.name + ": " + apart};
   }
 
@@ -116,7 +122,7 @@ class Machine {
     return dims;
   }
   static double random_number(Choices& c, DType t) {
-    std::int64_t n = c.between(t == u8 ? 0 : -9, 9);
+    std::int64_t n = c.between(is_unsigned(t) ? 0 : -9, 9);
     return is_float(t) ? static_cast<double>(n) * 0.5 : static_cast<double>(n);
   }
   static std::string number(double v, DType t) {
@@ -174,7 +180,7 @@ class Machine {
         chosen.push_back(v.tensor);
         list += (list.empty() ? "" : ", ") + v.name;
       }
-    if (chosen.empty()) return;
+    if (chosen.empty() || reads_ == Reads::Evaluated) return;
     say("realize({" + list + "});");
     pg::realize(chosen);
   }
@@ -416,7 +422,7 @@ class Machine {
         if (!rank) return;
         std::vector<std::int64_t> rows = random_rows(c, now.dims[0]);
         declare(v.name + "[" + list(rows) + "]", Model(take(now, rows)),
-                [&] { return t.at(std::vector<Index>{Index(rows)}); });
+                [&] { return t.at(std::vector<Index>{index_of(rows)}); });
       }
     }
   }
@@ -424,13 +430,16 @@ class Machine {
   static std::vector<std::int64_t> random_rows(Choices& c, std::int64_t extent) {
     std::vector<std::int64_t> rows(at(c.between(1, 4)));
     // Often repeated, now and then out of range.
-    for (std::int64_t& r : rows)
-      r = c.between(-extent - (c.chance(10) ? 1 : 0), extent - (c.chance(10) ? 0 : 1));
+    for (std::int64_t& r : rows) {
+      std::int64_t low = -extent - (c.chance(10) ? 1 : 0), high = extent - (c.chance(10) ? 0 : 1);
+      r = c.between(low, std::max(low, high));
+    }
     return rows;
   }
   static std::string list(const std::vector<std::int64_t>& rows) {
-    return "std::vector<std::int64_t>" + braces(rows);
+    return "Tensor::of(std::vector<std::int64_t>" + braces(rows) + ")";
   }
+  static Index index_of(const std::vector<std::int64_t>& rows) { return Index(Tensor::of(rows)); }
 
   // --- writes
   // ------------------------------------------------------------------------------------------------------
@@ -530,9 +539,9 @@ class Machine {
         if (adds) value = elementwise(Op::Add, take(m.value(), rows), single);
         say(v.name + "[" + list(rows) + "] " + (adds ? "+= " : "= ") + number(n, type) + ";");
         if (adds)
-          t[Index(rows)] += operand(n, type);
+          t[index_of(rows)] += operand(n, type);
         else
-          t[Index(rows)] = operand(n, type);
+          t[index_of(rows)] = operand(n, type);
         for (std::size_t k = 0; k < rows.size(); ++k) {
           std::int64_t row = rows[k] < 0 ? rows[k] + extent : rows[k];
           if (row < 0 || row >= extent) continue;
@@ -547,7 +556,7 @@ class Machine {
     return take(a, row);
   }
 
-  Reader read_;
+  Reads reads_;
   std::vector<Variable> variables_;
   std::string source_;
   int next_ = 0;
@@ -563,16 +572,24 @@ Program random_program(std::uint64_t seed) {
   return p;
 }
 
-Outcome run(const Program& program, Reader read) { return Machine(read).run(program); }
+Outcome run(const Program& program, Reads reads) { return Machine(reads).run(program); }
 
-Program shrink(Program program, Reader read) {
+std::string kind_of(std::string wrong) {
+  if (!wrong.starts_with("throws")) return "wrong";
+  std::erase_if(wrong, [](char c) { return !std::isalpha(static_cast<unsigned char>(c)); });
+  return wrong;
+}
+
+Program shrink(Program program, Reads reads) {
+  std::string kind = kind_of(run(program, reads).wrong);
   for (std::size_t chunk = program.size() / 2; chunk > 0;) {
     bool smaller = false;
     for (std::size_t start = 0; start + chunk <= program.size();) {
       Program without = program;
-      without.erase(without.begin() + static_cast<std::ptrdiff_t>(start),
-                    without.begin() + static_cast<std::ptrdiff_t>(start + chunk));
-      if (!run(without, read).wrong.empty()) {
+      auto from = without.begin() + static_cast<std::ptrdiff_t>(start);
+      without.erase(from, from + static_cast<std::ptrdiff_t>(chunk));
+      std::string wrong = run(without, reads).wrong;
+      if (!wrong.empty() && kind_of(wrong) == kind) {
         program = std::move(without);
         smaller = true;
       } else {
@@ -582,12 +599,6 @@ Program shrink(Program program, Reader read) {
     chunk = smaller ? std::min(chunk, program.size()) : chunk / 2;
   }
   return program;
-}
-
-Array read_computed(const Tensor& x) {
-  std::vector<std::uint8_t> bytes(x.nbytes());
-  x.copy_to(bytes.data(), bytes.size());
-  return Array::from_bytes(x.dtype(), x.shape().concrete(), bytes.data());
 }
 
 }  // namespace pg::fuzz

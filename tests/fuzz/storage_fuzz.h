@@ -19,15 +19,15 @@ struct Outcome {
   std::string source;  // the program as C++
 };
 
-/// How a tensor is read: computed by the library, or by the evaluator from its graph.
-using Reader = eval::Array (*)(const Tensor&);
+/// Where answers come from: computed by the library, or said by the evaluator of graphs that are never
+/// realized.
+enum class Reads : std::uint8_t { Computed, Evaluated };
 
 Program random_program(std::uint64_t seed);
-Outcome run(const Program& program, Reader read);
-/// The program without the steps it fails without.
-Program shrink(Program program, Reader read);
-
-/// Through Tensor::copy_to.
-eval::Array read_computed(const Tensor& x);
+Outcome run(const Program& program, Reads reads);
+/// What failures of one kind have in common: the message without names and numbers.
+std::string kind_of(std::string wrong);
+/// The program without the steps it fails without, in the same way.
+Program shrink(Program program, Reads reads);
 
 }  // namespace pg::fuzz

@@ -95,7 +95,7 @@ Model Model::expand(Dims dims) const {
   Model m = moved(dims, [&](const Dims& out, Dims& in) {
     for (std::size_t k = 0; k < in.size(); ++k) in[k] = dims_[k] == 1 ? 0 : out[lead + k];
   });
-  m.expanded_ = expanded_ || m.repeats();
+  m.expanded_ = expanded_ || m.repeats() || m.size() == 0;
   return m;
 }
 

@@ -159,10 +159,12 @@ TEST(Optim, TrainsALayer) {
   nn::Linear layer(4, 1);
   Tensor x = Tensor::randn({32, 4}).realize(), y = x.matmul(Tensor::of({{1.f}, {-2.f}, {3.f}, {0.f}})) + 0.5;
   y.realize();
+  int index = -1;
   for (const Make& make :
        {with<optim::SGD>(optim::SgdOptions{.lr = 0.1, .momentum = 0.9}),
         with<optim::Adam>(optim::AdamOptions{.lr = 0.1}), with<optim::LAMB>(optim::LambOptions{.lr = 0.05}),
-        with<optim::Muon>(optim::MuonOptions{.lr = 0.05})}) {
+        with<optim::Muon>(optim::MuonOptions{.lr = 0.1})}) {
+    index++;
     nn::Linear fresh = clone(layer);
     auto opt = make(parameters(fresh));
     Training on;
@@ -174,7 +176,7 @@ TEST(Optim, TrainsALayer) {
       opt->step();
       (i == 0 ? first : last) = loss.item<float>();
     }
-    EXPECT_LT(last, 0.1f * first);
+    EXPECT_LT(last, 0.1f * first) << "optimizer " << index;
   }
 }
 

@@ -83,12 +83,10 @@ void add_casts(Table& t) {
   };
   const Pair pairs[] = {{f32, i32}, {f32, u32}, {i32, f32}, {f16, i16}, {bf16, u16}, {f64, i64},
                         {u64, f64}, {f32, u8},  {i64, i16}, {f64, f32}, {bf16, u8},  {u8, i8}};
-  for (const auto& [from, target] : pairs) {
-    DType to = target;
-    t.add("bitcast." + std::string(name(from)) + "." + std::string(name(to)),
-          {of(from, {2, 3}, is_unsigned(from) ? 0 : -99, 99)},
-          [to](const Args& x) { return x[0].bitcast(to); });
-  }
+  for (const Pair& pair : pairs)
+    t.add("bitcast." + std::string(name(pair.from)) + "." + std::string(name(pair.to)),
+          {of(pair.from, {2, 3}, is_unsigned(pair.from) ? 0 : -99, 99)},
+          [to = pair.to](const Args& x) { return x[0].bitcast(to); });
   // Towards wider elements: the last axis shrinks.
   t.add("bitcast.u8.f32", {ints({2, 8}, 0, 127, u8)}, PG_OP(x[0].bitcast(f32)));
   t.add("bitcast.i16.i64", {ints({3, 4}, -999, 999, i16)}, PG_OP(x[0].bitcast(i64)));

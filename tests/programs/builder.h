@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/build.h"
+#include "ir/print.h"
 
 namespace pg::test {
 
@@ -32,15 +33,15 @@ class Builder {
     Ref r = list(make(Op::Range, extent.dtype(), {extent},
                       Arg{.i = next_range_++ << 8 | static_cast<int>(RangeKind::Loop)}));
     open_.push_back(r);
-    outside_.push_back(listed_);
+    within_.emplace_back();
     return r;
   }
   Ref loop(std::int64_t extent, DType t = i64) { return loop(int_const(t, extent)); }
   void end() {
-    effect_ = list(intern(Op::End, DType::Void, 1, std::vector<Ref>{effect_, open_.back()}));
+    effect(Op::End, {open_.back()});
     open_.pop_back();
-    listed_ = outside_.back();  // what stands within is not seen from outside
-    outside_.pop_back();
+    closed_.merge(within_.back());  // what stands within is not seen from outside
+    within_.pop_back();
   }
 
   Ref at(Ref buffer, Ref offset, Ref gate = nullptr) {
@@ -50,7 +51,9 @@ class Builder {
   }
   /// Lanes of a contiguous access; a vector offset has its own.
   Ref load(Ref index, int lanes = 1, Ref other = nullptr) {
-    std::vector<Ref> s{after_effect(index)};
+    std::vector<Ref> at(index.srcs().begin(), index.srcs().end());
+    at[0] = after_effect(at[0]);
+    std::vector<Ref> s{with_srcs(index, at)};
     if (other) s.push_back(other);
     return add(make(Op::Load, index.dtype(), std::max(lanes, index.src(1).lanes()), s));
   }
@@ -76,39 +79,60 @@ class Builder {
   Ref extract(Ref vector, int lane) {
     return add(make(Op::Extract, vector.dtype(), 1, std::vector<Ref>{vector}, Arg{.i = lane}));
   }
-  void barrier() { effect_ = list(intern(Op::Barrier, DType::Void, 1, std::vector<Ref>{effect_})); }
-  void begin_if(Ref gate) { effect_ = add(make(Op::If, DType::Void, {gate})); }
-  void end_if() { effect_ = list(intern(Op::EndIf, DType::Void, 1, std::vector<Ref>{effect_})); }
+  void barrier() { effect(Op::Barrier, {}); }
+  void begin_if(Ref gate) {
+    effect_ = add(make(Op::If, DType::Void, {gate}));
+    ifs_.push_back(effect_);
+  }
+  void end_if() {
+    effect_ = list(make(Op::EndIf, DType::Void, {ifs_.back()}));
+    ifs_.pop_back();
+  }
 
-  /// Puts a node where the program stands, and before it what it needs.
+  /// Puts a node where the program stands, and before it what it needs. What was made in a loop that is
+  /// closed cannot be used any more: make it before.
   Ref add(Ref n) {
-    if (n.is(Op::After)) {
-      add(n.src(0));
+    if (closed_.contains(n.node()))
+      throw InternalError("[builder] " + brief(n) + " was made in a loop that is closed");
+    if (listed_.contains(n.node()) || n.is(Op::Const) || n.is(Op::Shape)) return n;
+    if (n.has(kLeaf) && !n.is(Op::Range)) {
+      leaves_.push_back(n);
+      listed_.insert(n.node());
       return n;
     }
-    if (listed_.contains(n.node()) || n.has(kLeaf)) return n;
     for (Node* s : n.srcs())
       if (s->dtype != DType::Void) add(s);  // effects stand where they were made
     return list(n);
   }
-  Ref linear() const { return intern(Op::Linear, DType::Void, 1, instructions_); }
+  Ref linear() const {
+    std::vector<Ref> all = leaves_;
+    all.insert(all.end(), instructions_.begin(), instructions_.end());
+    return intern(Op::Linear, DType::Void, 1, all);
+  }
 
  private:
   Ref list(Ref n) {
     instructions_.push_back(n);
     listed_.insert(n.node());
+    if (!within_.empty() && n.dtype() != DType::Void) within_.back().insert(n.node());
     return n;
+  }
+  // One that must come after the last.
+  void effect(Op op, std::vector<Ref> srcs) {
+    if (effect_) srcs.insert(srcs.begin(), effect_);
+    effect_ = list(intern(op, DType::Void, 1, srcs, Arg{.i = 0}));
   }
   // A read after the last effect is another read than one before it.
   Ref after_effect(Ref x) {
-    return effect_.is(start_) ? x : intern(Op::After, x.dtype(), x.lanes(), std::vector<Ref>{x, effect_});
+    return !effect_ ? x : intern(Op::After, x.dtype(), x.lanes(), std::vector<Ref>{x, effect_});
   }
 
-  std::vector<Ref> instructions_, open_;
+  std::vector<Ref> leaves_, instructions_, open_, ifs_;
   std::set<const Node*> listed_;
-  std::vector<std::set<const Node*>> outside_;
+  std::set<const Node*> closed_;
+  std::vector<std::set<const Node*>> within_;
   std::int64_t next_range_ = 0;
-  Ref start_ = idx(0), effect_ = start_;
+  Ref effect_;
 };
 
 }  // namespace pg::test

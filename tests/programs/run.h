@@ -16,6 +16,7 @@
 
 #include "ir/scalar.h"
 #include "render/program.h"
+#include "rules/spec.h"
 #include "runtime/device.h"
 #include "runtime/interp/code.h"
 
@@ -77,10 +78,9 @@ using Memories = std::vector<std::unique_ptr<GuardedMemory>>;
 
 struct Backend {
   std::string name;
+  using Run = std::function<void(const Memories&, const std::vector<std::int64_t>&)>;
   /// Compiles once and gives what runs it.
-  std::function<std::function<void(const Memories&, std::vector<std::int64_t>)>(Ref linear,
-                                                                                const ProgramInfo& info)>
-      load;
+  std::function<Run(Ref linear, const ProgramInfo& info, const Target& target)> load;
 };
 
 inline runtime::Signature signature_of(const ProgramInfo& info) {
@@ -95,12 +95,12 @@ inline runtime::Signature signature_of(const ProgramInfo& info) {
 
 inline Backend cpu_backend(std::string language,
                            std::string (*render)(Ref, const ProgramInfo&, const Target&)) {
-  return {language, [language, render](Ref linear, const ProgramInfo& info) {
+  return {language, [language, render](Ref linear, const ProgramInfo& info, const Target& target) {
             runtime::Device& cpu = runtime::device("CPU");
-            std::string text = render(linear, info, Target::host_cpu());
+            std::string text = render(linear, info, target);
             SCOPED_TRACE(text);
             auto program = cpu.load({cpu.compiler(language).compile(text), signature_of(info)});
-            return [&cpu, program](const Memories& memories, std::vector<std::int64_t> scalars) {
+            return [&cpu, program](const Memories& memories, const std::vector<std::int64_t>& scalars) {
               std::vector<runtime::Buffer> buffers;
               for (auto& m : memories) buffers.push_back(cpu.borrow(m->data(), m->bytes(), {}, true));
               cpu.wait(program->launch(buffers, scalars));
@@ -109,7 +109,7 @@ inline Backend cpu_backend(std::string language,
 }
 
 inline Backend interp_backend() {
-  return {"interp", [](Ref linear, const ProgramInfo& info) {
+  return {"interp", [](Ref linear, const ProgramInfo& info, const Target&) {
             auto code = std::make_shared<runtime::interp::Code>(runtime::interp::decode(linear, info.name));
             return [code, info](const Memories& memories, const std::vector<std::int64_t>& scalars) {
               std::vector<runtime::interp::Memory> buffers;
@@ -131,11 +131,13 @@ inline const std::vector<Backend>& backends() {
 
 /// What each backend makes of the program must be `expected`, buffer by buffer, wherever the buffers lie.
 inline void expect_all(Ref linear, const std::vector<Array>& buffers, const std::vector<Array>& expected,
-                       const std::vector<std::int64_t>& scalars = {}, bool distinct = false) {
-  ProgramInfo info = program_info(linear, "kernel", Target::host_cpu());
+                       const std::vector<std::int64_t>& scalars = {}, bool distinct = false,
+                       const Target& target = Target::host_cpu()) {
+  rules::verify(linear, rules::Stage::Program, "test");
+  ProgramInfo info = program_info(linear, "kernel", target);
   info.distinct = distinct;
   for (const Backend& backend : backends()) {
-    auto run = backend.load(linear, info);
+    auto run = backend.load(linear, info, target);
     for (bool low : {false, true}) {
       Memories memories;
       for (const Array& a : buffers) memories.push_back(std::make_unique<GuardedMemory>(a, low));

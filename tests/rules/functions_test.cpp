@@ -1,6 +1,14 @@
-// Every function against the C library in a wider format, and what it costs in ops. The largest errors over
-// all 2^32 floats, measured with PG_EVERY_FLOAT=1 (half an hour), stand in the tables; the samples taken
-// otherwise are every so many-th float, neighbourhoods of the hard places, and the special values.
+// Every function against the C library in a wider format, and what it costs in ops. Samples are every 4099th
+// float (PG_EVERY_FLOAT=1: all), neighbourhoods of the hard places, and the special values. Bounds are
+// rounded up from wider measurements with the same templates, in ULP:
+// clang-format off
+//   all 2^32 floats       exp 0.921, exp2 0.893, log 0.919, log2 0.965, tanh 1.362, erf 1.385
+//   every 97th and kHard  sin 0.875 and cos 0.871, but 1.07 next to multiples of pi/2; tan 1.630
+//   pow in f32            3.256 over 24 large exponents of each base in [1/2, 2); 3.07 over 1.4e8 others
+//   f64, 2e7 samples      exp 0.90, exp2 0.84, log 1.42, log2 1.25, tanh 2.53, erf 1.07, sin 0.87, cos 0.95,
+//                         tan 1.70
+//   pow in f64            1.06 over 3.5e7 pairs
+// clang-format on
 #include "rules/functions.h"
 
 #include <algorithm>
@@ -82,7 +90,7 @@ const Row<double, long double> kRows64[] = {
     PG_ROW_64(log2, 1.4, 39), PG_ROW_64(sin, 1.2, 145), PG_ROW_64(cos, 1.2, 145),
     PG_ROW_64(tanh, 2.7, 26), PG_ROW_64(erf, 1.2, 57),  PG_ROW_64(tan, 1.9, 149),
 };
-constexpr double kPowBound32 = 3.2, kPowBound64 = 1.2;
+constexpr double kPowBound32 = 3.3, kPowBound64 = 1.2;
 constexpr int kPowOps32 = 96, kPowOps64 = 122;
 
 // Where something changes or goes wrong: ends of ranges, splits, ends of reductions; and for the

@@ -1,9 +1,11 @@
-// What INTERP refuses: accesses outside a buffer, reads of what was never written, races, barriers that not all reach. And that
-// work-items of a group see each other's shared memory across barriers, and only there.
+// What INTERP refuses: accesses outside a buffer, reads of what was never written, races, barriers that not
+// all reach. And that work-items of a group see each other's shared memory across barriers, and only there.
 #include <gtest/gtest.h>
 
 #include "ir/print.h"
+#include "ir/wmma.h"
 #include "programs/builder.h"
+#include "rules/spec.h"
 #include "runtime/device.h"
 #include "runtime/interp/code.h"
 
@@ -23,9 +25,11 @@ struct Launched {
 // Runs a program of float buffers on a device, by way of its text; `global` are threads or groups.
 Launched run(const std::string& device_name, Ref linear, std::vector<std::vector<float>> buffers,
              std::array<std::int64_t, 3> global = {1, 1, 1}, std::array<std::int64_t, 3> local = {1, 1, 1}) {
+  rules::verify(linear, rules::Stage::Program, "test");
   Device& d = device(device_name);
   std::string text = print(linear);
-  runtime::ProgramImage image{d.compiler("program").compile(text), {.name = "k", .buffers = static_cast<int>(buffers.size())}};
+  runtime::ProgramImage image{d.compiler("program").compile(text),
+                              {.name = "k", .buffers = static_cast<int>(buffers.size())}};
   Launched out{buffers, ""};
   try {
     auto program = d.load(image);
@@ -60,7 +64,8 @@ TEST(Interp, AVectorMayNotReachPastTheEnd) {
   GraphScope scope;
   Builder p;
   p.store(p.at(p.param(0, f32, 4), at(0)), p.load(p.at(p.param(1, f32, 6), at(3)), 4));
-  expect_error(run("INTERP", p.linear(), {std::vector<float>(4), std::vector<float>(6)}), {"index 6", "slot 1"});
+  expect_error(run("INTERP", p.linear(), {std::vector<float>(4), std::vector<float>(6)}),
+               {"index 6", "slot 1"});
 }
 
 TEST(Interp, ReadsNoScratchThatWasNotWritten) {
@@ -104,8 +109,10 @@ TEST(Interp, ThreadsThatMeetRace) {
     if (what == 2) p.load(p.at(buffer, t + 1));
     p.store(p.at(buffer, what == 1 ? at(2) : t), float_const(f32, 1));
     Launched got = run("INTERP", p.linear(), {std::vector<float>(4)}, {3, 1, 1});
-    if (what == 0) EXPECT_EQ(got.error, "");
-    else expect_error(got, {"a race on element", "slot 0", "thread 1", "thread 0"});
+    if (what == 0)
+      EXPECT_EQ(got.error, "");
+    else
+      expect_error(got, {"a race on element", "slot 0", "thread 1", "thread 0"});
   }
 }
 
@@ -129,7 +136,8 @@ TEST(Interp, ItemsMeetAtBarriers) {
   GraphScope scope;
   Launched got = reverse(true);
   EXPECT_EQ(got.error, "");
-  for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(got.buffers[0][i], static_cast<float>(i / 8 * 8 + 7 - i % 8));
+  for (std::size_t i = 0; i < 16; ++i)
+    EXPECT_EQ(got.buffers[0][i], static_cast<float>(i / 8 * 8 + 7 - i % 8));
 }
 TEST(Interp, WithoutABarrierTheyRace) {
   GraphScope scope;
@@ -151,8 +159,10 @@ TEST(Interp, GroupsHaveNoBarrierBetweenThem) {
     p.store(p.at(buffer, int_const(i32, 1), logical_not(first)), x);
     std::array<std::int64_t, 3> two{2, 1, 1}, one{1, 1, 1};
     Launched got = run("INTERP:gpu", p.linear(), {{0, 0}}, same_group ? one : two, same_group ? two : one);
-    if (same_group) EXPECT_EQ(got.buffers[0], (std::vector<float>{5, 5})) << got.error;
-    else expect_error(got, {"a race on element 0", "group 1", "group 0"});
+    if (same_group)
+      EXPECT_EQ(got.buffers[0], (std::vector<float>{5, 5})) << got.error;
+    else
+      expect_error(got, {"a race on element 0", "group 1", "group 0"});
   }
 }
 
@@ -194,12 +204,14 @@ TEST(Interp, MatricesOfAWarp) {
   constexpr std::int64_t n = 256;
   Builder p;
   Ref first = p.special("lidx0", 32, i32) * 8;
-  Ref a = cast(p.load(p.at(p.param(1, f32, n), first), 8), f16), b = cast(p.load(p.at(p.param(2, f32, n), first), 8), f16);
+  Ref a = cast(p.load(p.at(p.param(1, f32, n), first), 8), f16),
+      b = cast(p.load(p.at(p.param(2, f32, n), first), 8), f16);
   Ref c = p.load(p.at(p.param(0, f32, n), first), 8);
-  Ref d = p.add(make(Op::Wmma, f32, {a, b, c}, {}, 8));
+  Ref d = p.add(wmma(a, b, c, {16, 16, 16, f16, f32}));
   p.store(p.at(p.param(0, f32, n), first), d);
   std::vector<float> x(n), y(n), z(n), expected(n);
-  for (std::size_t i = 0; i < n; ++i) x[i] = static_cast<float>(i % 7) - 3, y[i] = static_cast<float>(i % 5) / 4, z[i] = static_cast<float>(i);
+  for (std::size_t i = 0; i < n; ++i)
+    x[i] = static_cast<float>(i % 7) - 3, y[i] = static_cast<float>(i % 5) / 4, z[i] = static_cast<float>(i);
   for (std::size_t r = 0; r < 16; ++r)
     for (std::size_t k = 0; k < 16; ++k) {
       expected[r * 16 + k] = z[r * 16 + k];

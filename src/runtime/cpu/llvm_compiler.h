@@ -1,5 +1,5 @@
-// LLVM IR text to object code, in this process. LLVM itself is opened by the first compile, so a program that finds
-// all its kernels compiled needs none and does not wait for it.
+// LLVM IR text to object code, in this process. LLVM itself is opened by the first compile, so a program that
+// finds all its kernels compiled needs none and does not wait for it.
 #pragma once
 
 #include <string>
@@ -28,8 +28,8 @@ class LlvmCompiler : public Compiler {
   /// Names the module by its size and date, not by LLVM's version, which is known only once it is open.
   std::string key() const override;
 
-  // These throw DeviceError also if the module that holds LLVM cannot be opened, with the places looked at, and if
-  // LLVM refuses the options.
+  // These throw DeviceError also if the module that holds LLVM cannot be opened, with the places looked at,
+  // and if LLVM refuses the options.
 
   std::vector<std::byte> compile(std::string_view text) override;
   std::string disassemble(std::string_view text) override;

@@ -269,7 +269,7 @@ ObjectFile::ObjectFile(Bytes bytes, Machine machine) : machine_(machine) {
     functions_.emplace(text_at(names, symbol.st_name), section.offset + symbol.st_value);
   }
 
-  std::string undefined;
+  std::set<std::string_view> undefined;
   for (size_t i = 0; i < sections_.size(); i++) {
     const Elf64_Shdr section = header_of(i);
     if (section.sh_type != SHT_RELA && section.sh_type != SHT_REL) continue;
@@ -279,11 +279,11 @@ ObjectFile::ObjectFile(Bytes bytes, Machine machine) : machine_(machine) {
     if (section.sh_type == SHT_REL) fail("relocations without addends");
     read_relocations(contents_of(section), section.sh_info, symbols, names, undefined);
   }
-  if (!undefined.empty()) fail("needs what it does not define: {}", undefined);
+  if (!undefined.empty()) fail("needs what it does not define: {}", fmt::join(undefined, ", "));
 }
 
 void ObjectFile::read_relocations(Bytes table, size_t target, Bytes symbols, Bytes names,
-                                  std::string& undefined) {
+                                  std::set<std::string_view>& undefined) {
   const Section& changed = sections_[target];
   for (size_t i = 0; i < count_of<Elf64_Rela>(table); i++) {
     const auto rela = element<Elf64_Rela>(table, i);
@@ -292,9 +292,7 @@ void ObjectFile::read_relocations(Bytes table, size_t target, Bytes symbols, Byt
     if (index >= count_of<Elf64_Sym>(symbols)) fail("a relocation against symbol {}", index);
     const auto symbol = element<Elf64_Sym>(symbols, index);
     if (symbol.st_shndx == SHN_UNDEF && index != 0) {
-      const std::string_view name = text_at(names, symbol.st_name);
-      if (undefined.find(name) == std::string::npos)
-        undefined += (undefined.empty() ? "" : ", ") + std::string(name);
+      undefined.insert(text_at(names, symbol.st_name));
       continue;
     }
     const auto width = width_of(machine_, type);

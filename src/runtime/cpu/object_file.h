@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,7 +72,7 @@ class ObjectFile {
   };
 
   void read_relocations(std::span<const std::byte> table, size_t target, std::span<const std::byte> symbols,
-                        std::span<const std::byte> names, std::string& undefined);
+                        std::span<const std::byte> names, std::set<std::string_view>& undefined);
 
   Machine machine_;
   Part code_, data_;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/node.h"
+#include "ir/target.h"
 
 namespace pg::runtime::interp {
 
@@ -45,6 +45,7 @@ struct Instruction {
   std::int32_t offset = -1;
   std::int32_t buffer = -1;  // index into Code::buffers
   std::int32_t target = -1;  // of a jump
+  TensorCore core{};         // of Wmma
 };
 
 /// Memory that instructions access: an argument, or a Local.

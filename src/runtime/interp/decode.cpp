@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "ir/build.h"
+#include "ir/wmma.h"
 #include "runtime/interp/code.h"
 
 namespace pg::runtime::interp {
@@ -269,9 +270,13 @@ class Decoder {
   void wmma(Ref n, int at) {
     std::int32_t a = value(n.src(0)), b = value(n.src(1)), c = value(n.src(2));
     Instruction& i = add(Step::Wmma, n, at);
-    i.from = n.src(0).dtype();
+    i.core = n.object<WmmaShape>().core;
     i.src[0] = a, i.src[1] = b, i.src[2] = c;
     i.dst = reserve(n);
+    int held = i.core.m * i.core.n / n.lanes();  // by as many items
+    if (n.src(0).lanes() * held != i.core.m * i.core.k || n.src(1).lanes() * held != i.core.k * i.core.n ||
+        n.src(2).lanes() != n.lanes())
+      fail("lanes of a Wmma do not fit its matrices");
   }
 
   Code code_;

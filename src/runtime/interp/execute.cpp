@@ -52,8 +52,7 @@ Word word_from_bits(DType t, Word bits) {
 
 Word mask_of(DType t) { return itemsize(t) == 8 ? ~Word{0} : (Word{1} << itemsize(t) * 8) - 1; }
 
-// --- elementwise
-// -----------------------------------------------------------------------------------------------------
+// --- elementwise ---------------------------------------------------------------------------------
 
 template <class F>
 bool lanes_f32(const Instruction& i, Word* frame, F f) {
@@ -119,8 +118,7 @@ void reduce(const Instruction& i, Word* frame) {
   frame[i.dst] = word_of(i.to, v[0]);
 }
 
-// --- machine
-// ---------------------------------------------------------------------------------------------------------
+// --- machine -------------------------------------------------------------------------------------
 
 struct Bound {
   std::byte* data;
@@ -359,30 +357,30 @@ class Machine {
     }
   }
 
-  // d = a * b + c for 16 x 16 matrices, each row-major over the items of a warp in order: item t holds
-  // elements 8 t to 8 t + 7.
+  // As ir/wmma.h says how the matrices lie; sums in the order of k, each step rounded once.
   void wmma(std::span<Item> items) {
-    constexpr std::size_t kSide = 16, kEach = 8;
     const Instruction& i = code_.instructions[items[0].pc - 1];
-    if (items.size() != 32 || i.lanes != kEach)
-      throw InternalError(code_.where(i) + ": a Wmma takes 8 elements from each of 32 items");
-    auto matrix = [&](std::int32_t word, DType t) {
-      std::array<double, kSide * kSide> m;
-      for (std::size_t e = 0; e < m.size(); ++e)
-        m[e] = scalar_of(t, items[e / kEach].frame[static_cast<std::size_t>(word) + e % kEach]).f;
-      return m;
+    auto m = static_cast<std::size_t>(i.core.m), n = static_cast<std::size_t>(i.core.n),
+         k = static_cast<std::size_t>(i.core.k);
+    if (items.size() * i.lanes != m * n)
+      throw InternalError(fmt::format("{}: a Wmma in a warp of {} items", code_.where(i), items.size()));
+    auto matrix = [&](std::int32_t word, DType t, std::size_t size) {
+      std::vector<Scalar> all(size);
+      std::size_t each = size / items.size();
+      for (std::size_t e = 0; e < size; ++e)
+        all[e] = scalar_of(t, items[e / each].frame[static_cast<std::size_t>(word) + e % each]);
+      return all;
     };
-    auto a = matrix(i.src[0], i.from), b = matrix(i.src[1], i.from), c = matrix(i.src[2], i.to);
-    for (std::size_t r = 0; r < kSide; ++r)
-      for (std::size_t n = 0; n < kSide; ++n) {
-        double& sum = c[r * kSide + n];
-        for (std::size_t k = 0; k < kSide; ++k) {
-          Scalar s[3] = {float_scalar(a[r * kSide + k]), float_scalar(b[k * kSide + n]), float_scalar(sum)};
-          sum = eval_scalar(Op::MulAcc, i.to, i.to, s).f;
+    auto a = matrix(i.src[0], i.core.in, m * k), b = matrix(i.src[1], i.core.in, k * n),
+         c = matrix(i.src[2], i.core.out, m * n);
+    for (std::size_t row = 0; row < m; ++row)
+      for (std::size_t column = 0; column < n; ++column)
+        for (std::size_t e = 0; e < k; ++e) {
+          Scalar s[3] = {a[row * k + e], b[e * n + column], c[row * n + column]};
+          c[row * n + column] = eval_scalar(Op::MulAcc, i.core.out, i.core.out, s);
         }
-      }
-    for (std::size_t e = 0; e < c.size(); ++e)
-      items[e / kEach].frame[static_cast<std::size_t>(i.dst) + e % kEach] = word_of(i.to, float_scalar(c[e]));
+    for (std::size_t e = 0; e < m * n; ++e)
+      items[e / i.lanes].frame[static_cast<std::size_t>(i.dst) + e % i.lanes] = word_of(i.core.out, c[e]);
   }
 
   // --- errors ---

@@ -61,8 +61,9 @@ class InterpProgram : public Program {
       std::ranges::copy(size.global, grid.groups);
       std::ranges::copy(size.local, grid.items);
       if (size.local[0] * size.local[1] * size.local[2] > target.max_group)
-        throw DeviceError(fmt::format("[launch] {}: groups of {} x {} x {} items, where {} has at most {}", signature().name,
-                                      size.local[0], size.local[1], size.local[2], interp_.name(), target.max_group));
+        throw DeviceError(fmt::format("[launch] {}: groups of {} x {} x {} items, where {} has at most {}",
+                                      signature().name, size.local[0], size.local[1], size.local[2],
+                                      interp_.name(), target.max_group));
     } else {
       grid.threads = size.global[0] * size.global[1] * size.global[2];
     }
@@ -81,11 +82,13 @@ class InterpProgram : public Program {
 }  // namespace
 
 InterpDevice::InterpDevice(std::string name, Target target)
-    : Device(std::move(name), std::make_unique<InterpMemory>(), {.bytes = kBytes, .cache = kCache}), target_(std::move(target)) {}
+    : Device(std::move(name), std::make_unique<InterpMemory>(), {.bytes = kBytes, .cache = kCache}),
+      target_(std::move(target)) {}
 
 Compiler& InterpDevice::compiler(std::string_view language) {
   if (language != "program")
-    throw DeviceError(fmt::format("[compile] {} has no compiler for \"{}\"; it takes programs as they are", name(), language));
+    throw DeviceError(fmt::format("[compile] {} has no compiler for \"{}\"; it takes programs as they are",
+                                  name(), language));
   static auto* compiler = new InterpCompiler;
   return *compiler;
 }
@@ -99,10 +102,11 @@ std::shared_ptr<Program> InterpDevice::load(const ProgramImage& image) {
     throw DeviceError(fmt::format("[load] {}", error.what()));
   }
   if (code.buffer_slots > image.signature.buffers || code.scalar_slots > image.signature.variables)
-    throw DeviceError(fmt::format("[load] {} takes more arguments than its signature says", image.signature.name));
+    throw DeviceError(
+        fmt::format("[load] {} takes more arguments than its signature says", image.signature.name));
   if (target_.has_groups && code.local_bytes > target_.local_bytes)
-    throw DeviceError(fmt::format("[load] {} takes {} bytes of local memory, where {} has {}", image.signature.name,
-                                  code.local_bytes, name(), target_.local_bytes));
+    throw DeviceError(fmt::format("[load] {} takes {} bytes of local memory, where {} has {}",
+                                  image.signature.name, code.local_bytes, name(), target_.local_bytes));
   return std::make_shared<InterpProgram>(*this, image.signature, std::move(code));
 }
 
@@ -113,7 +117,8 @@ std::unique_ptr<Device> open_interp(const std::string& name, const std::string& 
   const bool number = std::ranges::all_of(argument, [](char c) { return c >= '0' && c <= '9'; });
   if (number) return std::make_unique<InterpDevice>(name, Target::interp());
   std::string kind = argument.substr(0, argument.find(':'));
-  std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(kind, kind.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (kind != "gpu") throw DeviceError(fmt::format("[device] \"{}\": there are INTERP and INTERP:gpu", name));
   return std::make_unique<InterpDevice>(name, Target::interp_gpu());
 }

@@ -1,5 +1,6 @@
-// The INTERP device: runs programs node by node in this process, slow and exact, and checks every access. "INTERP" runs
-// threads, "INTERP:gpu" groups with shared memory and barriers. The reference that compiled code is held against.
+// The INTERP device: runs programs node by node in this process, slow and exact, and checks every access.
+// "INTERP" runs threads, "INTERP:gpu" groups with shared memory and barriers. The reference that compiled
+// code is held against.
 #pragma once
 
 #include <atomic>

@@ -1,0 +1,26 @@
+// pangrad-bench [demo | graph | kernels]: figures as JSON lines; all of them without a name.
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "figure.h"
+
+int main(int argc, char** argv) try {
+  std::string only = argc > 1 ? argv[1] : "";
+  const struct {
+    const char* name;
+    void (*run)();
+  } groups[] = {{"graph", pg::bench::graph}, {"kernels", pg::bench::kernels}, {"demo", pg::bench::demo}};
+  bool found = false;
+  for (const auto& g : groups)
+    if (only.empty() || only == g.name) {
+      g.run();
+      found = true;
+    }
+  if (found) return 0;
+  std::fprintf(stderr, "pangrad-bench: no group \"%s\"; there are demo, graph, kernels\n", only.c_str());
+  return 1;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "pangrad-bench: %s\n", e.what());
+  return 1;
+}
