@@ -32,5 +32,6 @@ double peak_gbytes();
 void demo();
 void graph();
 void kernels();
+void launch();
 
 }  // namespace pg::bench
