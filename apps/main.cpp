@@ -65,7 +65,8 @@ int run(int argc, char** argv) {
   add_train(app, options, device);
   app.add_subcommand("devices", "List the devices: what is there, what opened, why not")
       ->callback(show_devices);
-  CLI::App* trace = app.add_subcommand("trace", "Look at a trace of graph rewrites, as TRACE=FILE writes one");
+  CLI::App* trace =
+      app.add_subcommand("trace", "Look at a trace of graph rewrites, as TRACE=FILE writes one");
   trace->require_subcommand(1);
   std::string file;
   CLI::App* show = trace->add_subcommand("show", "Passes, the rules that fired, and the time they took");

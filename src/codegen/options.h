@@ -1,5 +1,5 @@
-// What can be done to the loops of a kernel. Each option is one rewrite of the graph; a list of them is what the cost
-// model or the search comes up with, and what is kept with the kernel.
+// What can be done to the loops of a kernel. Each option is one rewrite of the graph; a list of them is what
+// the cost model or the search comes up with, and what is kept with the kernel.
 #pragma once
 
 #include <string>
