@@ -85,18 +85,4 @@ Kernel::Kernel(Ref root) : sink(root) {
   }
 }
 
-Stride stride_of(Ref offset, Ref range) {
-  Kernel empty(sink({}));
-  empty.loops.push_back(range);
-  absl::flat_hash_map<Node*, std::uint64_t> masks;
-  for (Ref n : toposort(offset)) {
-    std::uint64_t mask = same(n, range);
-    for (Node* s : n.srcs()) mask |= masks[s];
-    masks[n.node()] = mask;
-  }
-  std::vector<Stride> out(1);
-  collect(offset, 1, empty, masks, out);
-  return out[0];
-}
-
 }  // namespace pg::codegen

@@ -41,7 +41,4 @@ struct Kernel {
 /// Sets of loops a node depends on, as masks over Kernel::loops; loops a Reduce closes are not in its mask.
 absl::flat_hash_map<Node*, std::uint64_t> dependences(const Kernel& kernel);
 
-/// How `offset` moves with `range`.
-Stride stride_of(Ref offset, Ref range);
-
 }  // namespace pg::codegen

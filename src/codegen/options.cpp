@@ -93,8 +93,7 @@ Ref split(Ref kernel, Ref loop, std::int64_t amount, RangeKind outer_kind, Range
 }  // namespace
 
 std::string to_string(const Opt& opt) {
-  constexpr const char* kNames[] = {"split", "upcast", "unroll", "lane",   "thread",
-                                    "local", "group",  "padto",  "reorder"};
+  constexpr const char* kNames[] = {"split", "upcast", "unroll", "lane", "thread", "padto", "reorder"};
   return std::string(kNames[static_cast<int>(opt.kind)]) + "(" + std::to_string(opt.loop) + ", " +
          std::to_string(opt.amount) + ")";
 }
@@ -125,12 +124,6 @@ Ref apply(Ref kernel, const Opt& opt) {
     case OptKind::Thread:
       need(output);
       return split(kernel, loop, opt.amount, RangeKind::Thread, kind, true);
-    case OptKind::Local:
-      need(output);
-      return split(kernel, loop, opt.amount, RangeKind::Global, RangeKind::Local, false);
-    case OptKind::Group:
-      need(reduction);
-      return split(kernel, loop, opt.amount, kind, RangeKind::GroupReduce, false);
     case OptKind::PadTo: {
       need((output || reduction) && loop.src(0).is_const());
       std::int64_t n = loop.src(0).i(), padded = (n + opt.amount - 1) / opt.amount * opt.amount;
