@@ -20,6 +20,14 @@
 namespace pg::apps {
 namespace {
 
+// The canonical name of a device to compute on.
+std::string computing(const std::string& device) {
+  runtime::Device& opened = runtime::device(device);
+  if (opened.languages().empty())
+    throw DeviceError(fmt::format("[train] {} computes nothing", opened.name()));
+  return opened.name();
+}
+
 int failed(std::string message) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::fflush(stdout);
@@ -50,7 +58,7 @@ void add_train(CLI::App& app, TrainOptions& options, std::string& device) {
   mnist->add_option("--save", options.save, "File (safetensors) to save the trained network to");
   mnist->callback([&options, &device] {
     std::optional<ScopedFlag> chosen;
-    if (!device.empty()) chosen.emplace("DEV", runtime::canonical_device(device));
+    if (!device.empty()) chosen.emplace("DEV", computing(device));
     train_fashion_mnist(options);
   });
 }
@@ -65,7 +73,8 @@ int run(int argc, char** argv) {
   add_train(app, options, device);
   app.add_subcommand("devices", "List the devices: what is there, what opened, why not")
       ->callback(show_devices);
-  CLI::App* trace = app.add_subcommand("trace", "Look at a trace of graph rewrites, as TRACE=FILE writes one");
+  CLI::App* trace =
+      app.add_subcommand("trace", "Look at a trace of graph rewrites, as TRACE=FILE writes one");
   trace->require_subcommand(1);
   std::string file;
   CLI::App* show = trace->add_subcommand("show", "Passes, the rules that fired, and the time they took");

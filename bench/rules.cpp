@@ -24,18 +24,28 @@ double set_insert_seconds() {
   std::vector<int> things(kNodes);
   absl::flat_hash_set<const int*> set;
   set.reserve(2 * kNodes);
-  return median_seconds(501, [&] { for (int& t : things) set.insert(&t); }, [&] { set.clear(); }) / kNodes;
+  return median_seconds(
+             501,
+             [&] {
+               for (int& t : things) set.insert(&t);
+             },
+             [&] { set.clear(); }) /
+         kNodes;
 }
 
-// Seconds to simplify what `make` makes, in a scope of its own each time: making it, simplifying it, freeing it.
-template <class F> double simplify_seconds(F make) {
+// Seconds to simplify what `make` makes, in a scope of its own each time: making it, simplifying it, freeing
+// it.
+template <class F>
+double simplify_seconds(F make) {
   constexpr int kTimes = 50;
-  return median_seconds(201, [&] {
-           for (int i = 0; i < kTimes; ++i) {
-             GraphScope scope;
-             rewrite(make(), rules::symbolic(), {.name = "bench"});
-           }
-         }) / kTimes;
+  return median_seconds(201,
+                        [&] {
+                          for (int i = 0; i < kTimes; ++i) {
+                            GraphScope scope;
+                            rewrite(make(), rules::symbolic(), {.name = "bench"});
+                          }
+                        }) /
+         kTimes;
 }
 
 }  // namespace
@@ -60,7 +70,8 @@ void rules() {
       chain(n, x);
       total += now() - start;
     }
-    print({"a new node", total / kRounds / kNodes * 1e6, "us", 0.1, true, "limit", set_insert_seconds() * 1e6});
+    print(
+        {"a new node", total / kRounds / kNodes * 1e6, "us", 0.1, true, "limit", set_insert_seconds() * 1e6});
   }
   UOp x, y, i, j;
   {
@@ -81,8 +92,9 @@ void rules() {
     auto nodes = static_cast<double>(toposort(graph).size());
     // A set of its own each time, so that nothing is remembered.
     RuleSet fresh;
-    double s = median_seconds(21, [&] { rewrite(graph, fresh, {.name = "bench"}); },
-                              [&] { fresh = (rules::algebra() + rules::divmod()).remembering(); });
+    double s = median_seconds(
+        21, [&] { rewrite(graph, fresh, {.name = "bench"}); },
+        [&] { fresh = (rules::algebra() + rules::divmod()).remembering(); });
     double again = median_seconds(21, [&] { rewrite(graph, fresh, {.name = "bench"}); });
     print({"index arithmetic at random, simplified, a node", s / nodes * 1e6, "us", 0.5, true});
     print({"the same again, a node", again / nodes * 1e6, "us", 0.01, true});

@@ -555,7 +555,8 @@ void fuzz_rule(const Rule& rule, Random& random, const FuzzOptions& options, Fuz
   const PatNode& root = rule.left.nodes[0];
   if (!(info(root.op).flags & kElementwise) || !is_exact(root.op)) return;
   for (int i = 0; i < rule.left.n; ++i)
-    if (rule.left.nodes[i].kind >= PatNode::Node && !is_exact(rule.left.nodes[i].op) && rule.left.nodes[i].op != Op::Splat)
+    if (rule.left.nodes[i].kind >= PatNode::Node && !is_exact(rule.left.nodes[i].op) &&
+        rule.left.nodes[i].op != Op::Splat)
       return;
   RuleSet alone{std::span<const Rule>(&rule, 1)};
   std::vector<DType> dtypes = dtypes_of(rule.domain);

@@ -117,7 +117,10 @@ Ref bitcast_law(const Match& m) {
     // Elements of another size: those of the last axis are taken apart, or put together.
     Ref shape = shape_of(m.root.src(0));
     Ref last = rank(shape) > 0 ? dim(shape, rank(shape) - 1) : Ref();
-    fits = last && (itemsize(from) > itemsize(to) || (last.is_const() && last.i() * static_cast<std::int64_t>(itemsize(from)) % static_cast<std::int64_t>(itemsize(to)) == 0));
+    fits = last && (itemsize(from) > itemsize(to) ||
+                    (last.is_const() && last.i() * static_cast<std::int64_t>(itemsize(from)) %
+                                                static_cast<std::int64_t>(itemsize(to)) ==
+                                            0));
   }
   if (!fits) return no(m, "bits of " + std::string(name(from)) + " are no " + std::string(name(to)));
   return elementwise(m, is_any);

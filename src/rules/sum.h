@@ -48,7 +48,8 @@ class Sum {
   /// The product, multiplied out. Of few terms, so that it stays small.
   friend Sum operator*(const Sum& a, const Sum& b);
 
-  /// What the bounds of the bases say, and that a range ends below its extent. Only of Exact sums, and of weak ones.
+  /// What the bounds of the bases say, and that a range ends below its extent. Only of Exact sums, and of
+  /// weak ones.
   Bounds bounds() const;
   /// True if a node of this dtype holds the value without wrapping.
   bool fits() const;
@@ -89,7 +90,9 @@ inline Wide floor_quotient(Wide a, std::int64_t b) {
   if (narrow == a) return narrow / b - (narrow % b < 0);
   return a / b - (a % b < 0);
 }
-inline std::int64_t floor_residue(Wide a, std::int64_t b) { return static_cast<std::int64_t>(a - floor_quotient(a, b) * b); }
+inline std::int64_t floor_residue(Wide a, std::int64_t b) {
+  return static_cast<std::int64_t>(a - floor_quotient(a, b) * b);
+}
 
 /// Chains longer than this are taken as they are beyond it, so that long sums cost time linear in their
 /// length.

@@ -1,8 +1,8 @@
 // Recordings: they are used only where they are faithful, and see and do what the body would.
 #include <gtest/gtest.h>
-#include <pangrad/pangrad.h>
 
 #include "engine/engine.h"
+#include <pangrad/pangrad.h>
 
 namespace pg {
 namespace {
@@ -15,7 +15,8 @@ TEST(Jit, ReplaysOnTheTensorsItIsGiven) {
     ++calls;
     return x * 2 + 1;
   });
-  for (float v : {1.f, 2.f, 3.f, 4.f}) EXPECT_EQ(f(Tensor::of({v, v + 1})).to_vector<float>(), (Floats{2 * v + 1, 2 * v + 3}));
+  for (float v : {1.f, 2.f, 3.f, 4.f})
+    EXPECT_EQ(f(Tensor::of({v, v + 1})).to_vector<float>(), (Floats{2 * v + 1, 2 * v + 3}));
   EXPECT_EQ(calls, 2);
   EXPECT_EQ(f.captures(), 1u);
 }
@@ -39,7 +40,8 @@ TEST(Jit, AKeptResultKeepsItsValue) {
   });
   std::vector<Tensor> kept;
   for (int i = 0; i < 5; ++i) kept.push_back(f(Tensor::of({10.f})));
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(kept[static_cast<std::size_t>(i)].item<float>(), 11.f + static_cast<float>(i));
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(kept[static_cast<std::size_t>(i)].item<float>(), 11.f + static_cast<float>(i));
   EXPECT_EQ(count.item<float>(), 5);
 }
 
@@ -85,7 +87,8 @@ TEST(Jit, AValueReadInsideIsAnError) {
 
 TEST(Jit, SlicesOfAnArgument) {
   auto f = jit([](const Tensor& x) { return (x[{1}] * 2).sum() + x[Slice{0, 1}].sum(); });
-  for (float v : {1.f, 2.f, 3.f, 4.f}) EXPECT_EQ(f(Tensor::of({{v, v}, {10 * v, v}})).item<float>(), 2 * 11 * v + 2 * v);
+  for (float v : {1.f, 2.f, 3.f, 4.f})
+    EXPECT_EQ(f(Tensor::of({{v, v}, {10 * v, v}})).item<float>(), 2 * 11 * v + 2 * v);
 }
 
 TEST(Jit, GradientsAreThoseOfTheLastCall) {
