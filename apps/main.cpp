@@ -13,6 +13,7 @@
 
 #include "base/flags.h"
 #include "commands.h"
+#include "rewrite/trace.h"
 #include "runtime/device.h"
 #include <pangrad/version.h>
 
@@ -64,6 +65,13 @@ int run(int argc, char** argv) {
   add_train(app, options, device);
   app.add_subcommand("devices", "List the devices: what is there, what opened, why not")
       ->callback(show_devices);
+  CLI::App* trace =
+      app.add_subcommand("trace", "Look at a trace of graph rewrites, as TRACE=FILE writes one");
+  trace->require_subcommand(1);
+  std::string file;
+  CLI::App* show = trace->add_subcommand("show", "Passes, the rules that fired, and the time they took");
+  show->add_option("FILE", file, "The trace")->required();
+  show->callback([&file] { fmt::print("{}", trace_summary(read_trace(file))); });
   try {
     app.parse(argc, argv);
     return 0;

@@ -23,8 +23,12 @@ double median_seconds(int runs, const std::function<void()>& f, const std::funct
 
 void print(const Figure& f) {
   bool met = f.lower_is_better ? f.value <= f.target : f.value >= f.target;
-  std::string reference = f.reference_kind.empty() ? "" : fmt::format(", \"{}\": {:.6g}, \"ratio\": {:.4g}", f.reference_kind, f.reference, f.reference ? f.value / f.reference : 0);
-  fmt::print("{{\"name\": \"{}\", \"value\": {:.6g}, \"unit\": \"{}\", \"target\": {:.6g}, \"met\": {}{}}}\n", f.name, f.value, f.unit, f.target, met, reference);
+  std::string reference = f.reference_kind.empty()
+                              ? ""
+                              : fmt::format(", \"{}\": {:.6g}, \"ratio\": {:.4g}", f.reference_kind,
+                                            f.reference, f.reference ? f.value / f.reference : 0);
+  fmt::print("{{\"name\": \"{}\", \"value\": {:.6g}, \"unit\": \"{}\", \"target\": {:.6g}, \"met\": {}{}}}\n",
+             f.name, f.value, f.unit, f.target, met, reference);
   std::fflush(stdout);
 }
 
@@ -72,7 +76,8 @@ double peak_gflops() {
       (void)sink;
     });
   });
-  return 2.0 * 12 * (wide ? 16 : 8) * kTimes * std::max(1u, std::thread::hardware_concurrency()) / seconds * 1e-9;
+  return 2.0 * 12 * (wide ? 16 : 8) * kTimes * std::max(1u, std::thread::hardware_concurrency()) / seconds *
+         1e-9;
 #else
   return 0;
 #endif

@@ -8,9 +8,12 @@
 namespace pg::bench {
 
 /// Seconds since some moment.
-inline double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+inline double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
-/// Median of the seconds of `runs` calls of f, after one that is not counted; `before` runs untimed before each.
+/// Median of the seconds of `runs` calls of f, after one that is not counted; `before` runs untimed before
+/// each.
 double median_seconds(int runs, const std::function<void()>& f, const std::function<void()>& before = {});
 
 struct Figure {
@@ -25,12 +28,14 @@ struct Figure {
 /// One JSON object on a line of standard output; ratio is value / reference.
 void print(const Figure& figure);
 
-/// GFLOP/s of independent chains of multiply-adds on all cores, and GB/s of copying 64 MB on all of them, measured now.
+/// GFLOP/s of independent chains of multiply-adds on all cores, and GB/s of copying 64 MB on all of them,
+/// measured now.
 double peak_gflops();
 double peak_gbytes();
 
 void demo();
 void graph();
 void kernels();
+void launch();
 
 }  // namespace pg::bench

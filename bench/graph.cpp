@@ -1,13 +1,12 @@
 // What building, scheduling and replaying graphs costs, arithmetic aside.
 #include <vector>
 
-#include <pangrad/jit.h>
-#include <pangrad/tensor.h>
-
 #include "engine/engine.h"
 #include "figure.h"
 #include "resnet.h"
 #include "tensor/cell.h"
+#include <pangrad/jit.h>
+#include <pangrad/tensor.h>
 
 namespace pg::bench {
 namespace {
@@ -33,7 +32,8 @@ void graph() {
     std::vector<float> ones(16, 1);
     Tensor x = Tensor::of(std::span<const float>(ones)).realize(), y;
     double s = median_seconds(2001, [&] { y = (x + 1).realize(); }, [&] { y = Tensor(); });
-    print({"x + 1 of 16 floats, realized, same shape again", s * 1e3, "ms", 0.05, true, "limit", bare_loop_seconds() * 1e3});
+    print({"x + 1 of 16 floats, realized, same shape again", s * 1e3, "ms", 0.05, true, "limit",
+           bare_loop_seconds() * 1e3});
   }
   {
     Tensor x = Tensor::zeros({16}).clone().realize();
@@ -45,7 +45,8 @@ void graph() {
     for (int i = 0; i < 3; ++i) step(x).realize();
     Tensor out;
     double s = median_seconds(501, [&] { out = step(x); });
-    print({"replay of 100 captured tiny kernels", s * 1e3, "ms", 0.1, true, "limit", 100 * bare_loop_seconds() * 1e3});
+    print({"replay of 100 captured tiny kernels", s * 1e3, "ms", 0.1, true, "limit",
+           100 * bare_loop_seconds() * 1e3});
   }
   {
     ResNet50 net;

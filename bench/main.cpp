@@ -1,4 +1,4 @@
-// pangrad-bench [demo | graph | kernels]: figures as JSON lines; all of them without a name.
+// pangrad-bench [demo | graph | kernels | launch]: figures as JSON lines; all of them without a name.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -10,7 +10,10 @@ int main(int argc, char** argv) try {
   const struct {
     const char* name;
     void (*run)();
-  } groups[] = {{"graph", pg::bench::graph}, {"kernels", pg::bench::kernels}, {"demo", pg::bench::demo}};
+  } groups[] = {{"graph", pg::bench::graph},
+                {"kernels", pg::bench::kernels},
+                {"launch", pg::bench::launch},
+                {"demo", pg::bench::demo}};
   bool found = false;
   for (const auto& g : groups)
     if (only.empty() || only == g.name) {
@@ -18,7 +21,8 @@ int main(int argc, char** argv) try {
       found = true;
     }
   if (found) return 0;
-  std::fprintf(stderr, "pangrad-bench: no group \"%s\"; there are demo, graph, kernels\n", only.c_str());
+  std::fprintf(stderr, "pangrad-bench: no group \"%s\"; there are demo, graph, kernels, launch\n",
+               only.c_str());
   return 1;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "pangrad-bench: %s\n", e.what());

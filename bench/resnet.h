@@ -55,7 +55,9 @@ struct ResNet50 : nn::Module {
         in = s.planes * 4;
       }
   }
-  void fields(auto&& field) { field("stem", stem), field("norm", norm), field("blocks", blocks), field("head", head); }
+  void fields(auto&& field) {
+    field("stem", stem), field("norm", norm), field("blocks", blocks), field("head", head);
+  }
   Tensor operator()(const Tensor& x) const {
     Tensor h = norm(stem(x)).relu().max_pool2d({3, 3}, {.stride = {2, 2}, .padding = {1, 1}});
     for (const Bottleneck& b : blocks) h = b(h);

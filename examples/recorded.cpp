@@ -1,5 +1,5 @@
-// Trains by a recorded step: the first call runs the function, the second records it, all later ones only run its
-// kernels. The learning rate is a tensor, so that it can fall although the step is a recording.
+// Trains by a recorded step: the first call runs the function, the second records it, all later ones only run
+// its kernels. The learning rate is a tensor, so that it can fall although the step is a recording.
 #include <cmath>
 #include <cstdio>
 

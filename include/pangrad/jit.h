@@ -1,11 +1,12 @@
-// Capturing functions of tensors: pg::jit(f) is called like f. The first call runs f, the second runs it and records what it
-// computed, later ones run the recording on the tensors they are given, without f.
+// Capturing functions of tensors: pg::jit(f) is called like f. The first call runs f, the second runs it and
+// records what it computed, later ones run the recording on the tensors they are given, without f.
 //
-// A recording is only used where it is faithful. It holds for one combination of shapes, dtypes and devices of the tensor
-// arguments and of values of the others: another combination is recorded anew. Tensors that f reaches otherwise (parameters,
-// data, optimiser state) are looked up at each call, so what was assigned to them in between is seen, and what f writes to
-// them is written again; random numbers go on. What f does besides computing tensors (printing, counting) happens in
-// the first two calls only. Reading a value (item, to_vector, data-dependent branches) while recording is a CaptureError.
+// A recording is only used where it is faithful. It holds for one combination of shapes, dtypes and devices
+// of the tensor arguments and of values of the others: another combination is recorded anew. Tensors that f
+// reaches otherwise (parameters, data, optimiser state) are looked up at each call, so what was assigned to
+// them in between is seen, and what f writes to them is written again; random numbers go on. What f does
+// besides computing tensors (printing, counting) happens in the first two calls only. Reading a value (item,
+// to_vector, data-dependent branches) while recording is a CaptureError.
 #pragma once
 
 #include <cstring>
@@ -43,12 +44,16 @@ class PG_API Captures {
   std::unique_ptr<State> state_;
 };
 
-template <class T> struct is_tuple : std::false_type {};
-template <class... T> struct is_tuple<std::tuple<T...>> : std::true_type {};
-template <class A, class B> struct is_tuple<std::pair<A, B>> : std::true_type {};
+template <class T>
+struct is_tuple : std::false_type {};
+template <class... T>
+struct is_tuple<std::tuple<T...>> : std::true_type {};
+template <class A, class B>
+struct is_tuple<std::pair<A, B>> : std::true_type {};
 
 // Sorts an argument: tensors to the inputs, everything else to the key.
-template <class A> void jit_argument(const A& a, std::vector<Tensor>& inputs, std::string& key) {
+template <class A>
+void jit_argument(const A& a, std::vector<Tensor>& inputs, std::string& key) {
   using T = std::remove_cvref_t<A>;
   if constexpr (std::is_base_of_v<Tensor, T>) {
     inputs.push_back(a);
@@ -69,22 +74,27 @@ template <class A> void jit_argument(const A& a, std::vector<Tensor>& inputs, st
     std::apply([&](const auto&... item) { (jit_argument(item, inputs, key), ...); }, a);
     key += ')';
   } else {
-    static_assert(sizeof(T) == 0, "jit: an argument is a tensor, a number, an enum, text, or a container of these; a module is captured by reference");
+    static_assert(sizeof(T) == 0,
+                  "jit: an argument is a tensor, a number, an enum, text, or a container of these; a module "
+                  "is captured by reference");
   }
 }
 
-template <class R> void jit_result(const R& r, std::vector<Tensor>& out) {
+template <class R>
+void jit_result(const R& r, std::vector<Tensor>& out) {
   if constexpr (std::is_base_of_v<Tensor, R>) {
     out.push_back(r);
   } else if constexpr (is_tuple<R>::value) {
     std::apply([&](const auto&... item) { (jit_result(item, out), ...); }, r);
   } else {
-    static_assert(std::is_same_v<R, std::vector<Tensor>>, "jit: a function returns void, a Tensor, a vector of them, or a tuple or pair of these");
+    static_assert(std::is_same_v<R, std::vector<Tensor>>,
+                  "jit: a function returns void, a Tensor, a vector of them, or a tuple or pair of these");
     out.insert(out.end(), r.begin(), r.end());
   }
 }
 
-template <class R> R jit_unpack(std::span<Tensor>& from) {
+template <class R>
+R jit_unpack(std::span<Tensor>& from) {
   if constexpr (std::is_base_of_v<Tensor, R>) {
     R r = std::move(from.front());
     from = from.subspan(1);
@@ -103,12 +113,14 @@ template <class R> R jit_unpack(std::span<Tensor>& from) {
 }  // namespace detail
 
 /// A function that is recorded; made by jit(). Calls from several threads take turns by the caller's care.
-template <class F> class Jit {
+template <class F>
+class Jit {
  public:
   explicit Jit(F f) : f_(std::move(f)) {}
 
   /// As f. Throws what f throws, and CaptureError where f cannot be recorded faithfully.
-  template <class... Args> auto operator()(Args&&... args) {
+  template <class... Args>
+  auto operator()(Args&&... args) {
     using R = std::invoke_result_t<F&, Args...>;
     std::vector<Tensor> inputs;
     std::string key;
@@ -138,6 +150,9 @@ template <class F> class Jit {
 };
 
 /// A recorded version of f: auto step = pg::jit([&](const Tensor& x) { ... });
-template <class F> Jit<std::decay_t<F>> jit(F&& f) { return Jit<std::decay_t<F>>(std::forward<F>(f)); }
+template <class F>
+Jit<std::decay_t<F>> jit(F&& f) {
+  return Jit<std::decay_t<F>>(std::forward<F>(f));
+}
 
 }  // namespace pg

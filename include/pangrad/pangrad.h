@@ -4,8 +4,8 @@
 #include <pangrad/datasets.h>
 #include <pangrad/dtype.h>
 #include <pangrad/error.h>
-#include <pangrad/jit.h>
 #include <pangrad/fields.h>
+#include <pangrad/jit.h>
 #include <pangrad/log.h>
 #include <pangrad/nn.h>
 #include <pangrad/operand.h>

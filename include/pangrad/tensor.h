@@ -8,8 +8,8 @@
 // look at the same storage, and see what is written to it. `t = v` rebinds the handle; t[i] = v, t += v and
 // t.assign(v) write. Methods return values unless they say "view of".
 //
-// Threads: const methods and operations may run on one tensor from many threads at once. What writes (assign, +=,
-// t[i] = v, backward, marks and gradients) needs the caller's own lock.
+// Threads: const methods and operations may run on one tensor from many threads at once. What writes (assign,
+// +=, t[i] = v, backward, marks and gradients) needs the caller's own lock.
 //
 // Errors: ShapeError, DTypeError, DeviceError, IndexError and ValueError (error.h) where the operation is
 // written; the message begins with the operation in brackets. A default constructed or moved-from Tensor

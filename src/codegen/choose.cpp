@@ -28,7 +28,8 @@ class Model {
       reduced_.push_back(inside_reduce(a));
     }
     for (Ref n : toposort(k_.sink)) {
-      if (n.has(kElementwise) && n.dtype() != DType::WeakInt && !(n.has(kComparison) && n.src(0).dtype() == DType::WeakInt)) {
+      if (n.has(kElementwise) && n.dtype() != DType::WeakInt &&
+          !(n.has(kComparison) && n.src(0).dtype() == DType::WeakInt)) {
         double w = n.is(Op::Div) || n.is(Op::Sqrt) ? 8 : n.is(Op::Cast) ? 0.5 : is_exact(n.op()) ? 1 : 20;
         work_.emplace_back(masks_.at(n.node()), w);
       }
@@ -68,13 +69,15 @@ class Model {
       std::uint64_t mask = 0;
       bool irregular = false;
       for (std::size_t i = 0; i < k_.loops.size(); ++i)
-        if (access.strides[i].value || !access.strides[i].regular || access.gated[i]) mask |= std::uint64_t{1} << i;
+        if (access.strides[i].value || !access.strides[i].regular || access.gated[i])
+          mask |= std::uint64_t{1} << i;
       double n = copies(mask), each = 0.5;
       bool lane_matters = tile.lane >= 0 && tile.lanes > 1 && mask >> tile.lane & 1;
       if (lane_matters) {
         const Stride& s = access.strides[static_cast<std::size_t>(tile.lane)];
         irregular = !s.regular || s.value != 1;
-        bool masked = access.gated[static_cast<std::size_t>(tile.lane)] || k_.extent(static_cast<std::size_t>(tile.lane)) % tile.lanes;
+        bool masked = access.gated[static_cast<std::size_t>(tile.lane)] ||
+                      k_.extent(static_cast<std::size_t>(tile.lane)) % tile.lanes;
         if (irregular)
           each = access.store ? 2.5 * lanes : 1.2 * lanes;
         else if (masked && !t_.masks(access.dtype))
@@ -93,7 +96,8 @@ class Model {
     for (auto [mask, w] : work_) {
       bool in_reduction = mask & reduction_mask();
       bool vector = tile.lane >= 0 && mask >> tile.lane & 1;
-      cycles += copies(mask) * w * (vector || tile.lanes == 1 ? 0.5 : 0.3) / (in_reduction || !has_reduction() ? 1 : amortise);
+      cycles += copies(mask) * w * (vector || tile.lanes == 1 ? 0.5 : 0.3) /
+                (in_reduction || !has_reduction() ? 1 : amortise);
     }
     if (has_reduction()) {
       // The accumulators themselves, and how well their latency is hidden.
@@ -101,8 +105,10 @@ class Model {
       bool lane_reduces = tile.lane >= 0 && k_.is_reduce(static_cast<std::size_t>(tile.lane));
       double chains = accumulators * (lane_reduces ? unroll_of(tile) : 1);
       cycles += accumulators * 0.5;
-      cycles = std::max(cycles, accumulators * latency / std::min(chains, latency * per_cycle) / (chains < latency * per_cycle ? 1 : per_cycle * 1.0));
-      if (accumulators + registers + 1 > t_.vector_registers) cycles += (accumulators + registers + 1 - t_.vector_registers) * 2;
+      cycles = std::max(cycles, accumulators * latency / std::min(chains, latency * per_cycle) /
+                                    (chains < latency * per_cycle ? 1 : per_cycle * 1.0));
+      if (accumulators + registers + 1 > t_.vector_registers)
+        cycles += (accumulators + registers + 1 - t_.vector_registers) * 2;
       if (lane_reduces) cycles += accumulators * 6 / amortise;  // the fold of the lanes
     } else if (copies_all > 4) {
       cycles += copies_all * 0.1;
@@ -163,9 +169,11 @@ Tile best_tile(const Kernel& k, const Model& model) {
     for (std::size_t a = 0; a < k.outputs; ++a) {
       if (!k.loops[a].src(0).is_const()) continue;
       for (std::int64_t x : kTiles) {
-        std::int64_t room_a = static_cast<int>(a) == lane ? (k.extent(a) + t.lanes - 1) / t.lanes : k.extent(a);
+        std::int64_t room_a =
+            static_cast<int>(a) == lane ? (k.extent(a) + t.lanes - 1) / t.lanes : k.extent(a);
         if (x == 1 || x > room_a) continue;
-        // The lane loop tiles in whole vectors only where they fit; the others must divide, to stay exact and cheap.
+        // The lane loop tiles in whole vectors only where they fit; the others must divide, to stay exact and
+        // cheap.
         if (room_a % x) continue;
         t.loop[0] = static_cast<int>(a), t.amount[0] = x, t.loop[1] = -1, t.amount[1] = 1;
         if (model.has_reduction() || x <= 4) consider(t);
@@ -173,7 +181,8 @@ Tile best_tile(const Kernel& k, const Model& model) {
         for (std::size_t b = a + 1; b < k.outputs; ++b) {
           if (!k.loops[b].src(0).is_const()) continue;
           for (std::int64_t y : kTiles) {
-            std::int64_t room_b = static_cast<int>(b) == lane ? (k.extent(b) + t.lanes - 1) / t.lanes : k.extent(b);
+            std::int64_t room_b =
+                static_cast<int>(b) == lane ? (k.extent(b) + t.lanes - 1) / t.lanes : k.extent(b);
             if (y == 1 || y > room_b || room_b % y || x * y > 32) continue;
             t.loop[1] = static_cast<int>(b), t.amount[1] = y;
             consider(t);
@@ -195,13 +204,18 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
   if (target.vector_bytes > 0 && !k.loops.empty()) {
     Model model(k, target);
     Tile tile = best_tile(k, model);
-    if (tile.lanes > 1) opts.push_back({OptKind::Lane, k.loops[static_cast<std::size_t>(tile.lane)].range_id(), tile.lanes});
+    if (tile.lanes > 1)
+      opts.push_back({OptKind::Lane, k.loops[static_cast<std::size_t>(tile.lane)].range_id(), tile.lanes});
     for (int i = 0; i < 2; ++i)
-      if (tile.amount[i] > 1) opts.push_back({OptKind::Upcast, k.loops[static_cast<std::size_t>(tile.loop[i])].range_id(), tile.amount[i]});
+      if (tile.amount[i] > 1)
+        opts.push_back(
+            {OptKind::Upcast, k.loops[static_cast<std::size_t>(tile.loop[i])].range_id(), tile.amount[i]});
     // A reduction along the lanes with few accumulators waits for each addition: several at once.
     if (tile.lane >= 0 && k.is_reduce(static_cast<std::size_t>(tile.lane))) {
-      std::int64_t left = (k.extent(static_cast<std::size_t>(tile.lane)) + tile.lanes - 1) / tile.lanes, unroll = model.unroll_of(tile);
-      if (unroll > 1 && left % unroll == 0 && left > 1) opts.push_back({OptKind::Unroll, k.loops[static_cast<std::size_t>(tile.lane)].range_id(), unroll});
+      std::int64_t left = (k.extent(static_cast<std::size_t>(tile.lane)) + tile.lanes - 1) / tile.lanes,
+                   unroll = model.unroll_of(tile);
+      if (unroll > 1 && left % unroll == 0 && left > 1)
+        opts.push_back({OptKind::Unroll, k.loops[static_cast<std::size_t>(tile.lane)].range_id(), unroll});
     }
   }
   // Threads: enough chunks for every core, each worth waking one for.
@@ -214,7 +228,8 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
       if (t.loops[i].range_kind() != RangeKind::Loop || !t.loops[i].src(0).is_const()) continue;
       std::int64_t n = t.extent(i);
       // The outermost loop that splits evenly among the cores; else the one with the least rest.
-      for (std::int64_t chunks = std::min<std::int64_t>(n, 4 * target.cores); chunks >= target.cores; --chunks)
+      for (std::int64_t chunks = std::min<std::int64_t>(n, 4 * target.cores); chunks >= target.cores;
+           --chunks)
         if (n % chunks == 0 && chunks % target.cores == 0) {
           best = t.loops[i].range_id();
           amount = chunks;
@@ -224,7 +239,8 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
     }
     if (!amount)
       for (std::size_t i = 0; i < t.outputs && !amount; ++i)
-        if (t.loops[i].range_kind() == RangeKind::Loop && t.loops[i].src(0).is_const() && t.extent(i) >= 2 * target.cores) {
+        if (t.loops[i].range_kind() == RangeKind::Loop && t.loops[i].src(0).is_const() &&
+            t.extent(i) >= 2 * target.cores) {
           best = t.loops[i].range_id();
           amount = target.cores;
         }

@@ -1,5 +1,6 @@
-// The cost model: good options for a kernel on a target without running anything. Bytes and instructions of the inner
-// loop are counted for every way to lay vectors and register tiles over the loops; the cheapest wins.
+// The cost model: good options for a kernel on a target without running anything. Bytes and instructions of
+// the inner loop are counted for every way to lay vectors and register tiles over the loops; the cheapest
+// wins.
 #pragma once
 
 #include <vector>

@@ -14,7 +14,8 @@ class Expander {
  public:
   explicit Expander(Ref kernel) : order_(toposort(kernel)) {
     for (Ref n : order_)
-      if (n.is(Op::Range) && (n.range_kind() == RangeKind::Upcast || n.range_kind() == RangeKind::Unroll)) axes_.push_back(n);
+      if (n.is(Op::Range) && (n.range_kind() == RangeKind::Upcast || n.range_kind() == RangeKind::Unroll))
+        axes_.push_back(n);
     if (axes_.size() > 64) throw InternalError("[expand] more than 64 unrolled loops");
   }
 
@@ -88,7 +89,9 @@ class Expander {
     }
     if (!changed) return n;
     if (n.has(kElementwise) && lanes > 1) {
-      if (n.is(Op::Cast) || n.is(Op::Bitcast)) return srcs[0].is(Op::Splat) ? splat(make(n.op(), n.dtype(), {srcs[0].src(0)}), lanes) : make(n.op(), n.dtype(), lanes, srcs);
+      if (n.is(Op::Cast) || n.is(Op::Bitcast))
+        return srcs[0].is(Op::Splat) ? splat(make(n.op(), n.dtype(), {srcs[0].src(0)}), lanes)
+                                     : make(n.op(), n.dtype(), lanes, srcs);
       return alu(n.op(), srcs);
     }
     if (n.is(Op::Index) && lanes > 1)
@@ -134,7 +137,8 @@ class Expander {
   static Ref load(Ref index, DType t) {
     if (index.lanes() > 1 && index.src(1).is(Op::Splat)) {
       Ref offset = index.src(1).src(0), buffer = index.src(0);
-      if (index.nsrc() == 2) return splat(make(Op::Load, t, {make(Op::Index, t, {buffer, offset})}), index.lanes());
+      if (index.nsrc() == 2)
+        return splat(make(Op::Load, t, {make(Op::Index, t, {buffer, offset})}), index.lanes());
       if (Ref gate = index.src(2); gate.is(Op::Splat))
         return splat(make(Op::Load, t, {make(Op::Index, t, {buffer, offset, gate.src(0)})}), index.lanes());
     }
@@ -179,7 +183,8 @@ class Expander {
     std::uint64_t inner = closed;
     for (std::int64_t at = 0; at < count(out.axes); ++at) {
       Refs srcs;
-      for (std::int64_t k = 0; k < count(inner); ++k) srcs.push_back(pick_both(value, out.axes, at, inner, k));
+      for (std::int64_t k = 0; k < count(inner); ++k)
+        srcs.push_back(pick_both(value, out.axes, at, inner, k));
       if (lanes)
         for (Ref& s : srcs) s = splat(s, lanes);
       int width = srcs[0].lanes();
@@ -195,7 +200,8 @@ class Expander {
       out.refs.push_back(r);
     }
   }
-  Ref pick_both(const Copies& c, std::uint64_t outer, std::int64_t at, std::uint64_t inner, std::int64_t k) const {
+  Ref pick_both(const Copies& c, std::uint64_t outer, std::int64_t at, std::uint64_t inner,
+                std::int64_t k) const {
     // Interleave the two combinations into one over both sets.
     std::uint64_t both = outer | inner;
     std::int64_t index = 0, scale = 1;

@@ -5,8 +5,9 @@
 
 namespace pg::codegen {
 
-/// The kernel without Upcast, Unroll and Lane ranges. A Reduce comes out with as many values as it unrolled (their number
-/// is in its axes), then its remaining ranges; a vector Reduce of a lane loop folds its lanes at the end.
+/// The kernel without Upcast, Unroll and Lane ranges. A Reduce comes out with as many values as it unrolled
+/// (their number is in its axes), then its remaining ranges; a vector Reduce of a lane loop folds its lanes
+/// at the end.
 Ref expand(Ref kernel);
 
 }  // namespace pg::codegen

@@ -5,9 +5,10 @@
 namespace pg::codegen {
 namespace {
 
-// Coefficient of every loop in an offset: one walk down its sums and constant products; below anything else every loop
-// that occurs is irregular.
-void collect(Ref n, std::int64_t factor, const Kernel& kernel, const absl::flat_hash_map<Node*, std::uint64_t>& masks, std::vector<Stride>& out) {
+// Coefficient of every loop in an offset: one walk down its sums and constant products; below anything else
+// every loop that occurs is irregular.
+void collect(Ref n, std::int64_t factor, const Kernel& kernel,
+             const absl::flat_hash_map<Node*, std::uint64_t>& masks, std::vector<Stride>& out) {
   if (n.is(Op::Range)) {
     int i = kernel.loop_of(n);
     if (i >= 0) out[static_cast<std::size_t>(i)].value += factor;
@@ -17,10 +18,12 @@ void collect(Ref n, std::int64_t factor, const Kernel& kernel, const absl::flat_
     collect(n.src(0), factor, kernel, masks, out);
     return collect(n.src(1), n.is(Op::Sub) ? -factor : factor, kernel, masks, out);
   }
-  if (n.is(Op::Mul) && n.src(1).is_const()) return collect(n.src(0), factor * n.src(1).i(), kernel, masks, out);
+  if (n.is(Op::Mul) && n.src(1).is_const())
+    return collect(n.src(0), factor * n.src(1).i(), kernel, masks, out);
   if (n.is(Op::Neg)) return collect(n.src(0), -factor, kernel, masks, out);
   auto it = masks.find(n.node());
-  for (std::uint64_t m = it == masks.end() ? 0 : it->second; m; m &= m - 1) out[static_cast<std::size_t>(std::countr_zero(m))].regular = false;
+  for (std::uint64_t m = it == masks.end() ? 0 : it->second; m; m &= m - 1)
+    out[static_cast<std::size_t>(std::countr_zero(m))].regular = false;
 }
 
 }  // namespace
@@ -68,7 +71,8 @@ Kernel::Kernel(Ref root) : sink(root) {
   for (Ref n : order) {
     if (n.is(Op::Load) || n.is(Op::Store)) {
       Ref index = n.src(0);
-      Access a{index, n.is(Op::Load) ? n.dtype() : n.src(1).dtype(), n.is(Op::Store), std::vector<Stride>(loops.size()), std::vector<bool>(loops.size())};
+      Access a{index, n.is(Op::Load) ? n.dtype() : n.src(1).dtype(), n.is(Op::Store),
+               std::vector<Stride>(loops.size()), std::vector<bool>(loops.size())};
       collect(index.src(1), 1, *this, masks, a.strides);
       if (index.nsrc() > 2)
         for (std::size_t i = 0; i < loops.size(); ++i) a.gated[i] = masks[index.src(2).node()] >> i & 1;
@@ -79,20 +83,6 @@ Kernel::Kernel(Ref root) : sink(root) {
       for (std::size_t i = 0; i < loops.size(); ++i)
         if (masks[n.node()] >> i & 1) in_values[i] = true;
   }
-}
-
-Stride stride_of(Ref offset, Ref range) {
-  Kernel empty(sink({}));
-  empty.loops.push_back(range);
-  absl::flat_hash_map<Node*, std::uint64_t> masks;
-  for (Ref n : toposort(offset)) {
-    std::uint64_t mask = same(n, range);
-    for (Node* s : n.srcs()) mask |= masks[s];
-    masks[n.node()] = mask;
-  }
-  std::vector<Stride> out(1);
-  collect(offset, 1, empty, masks, out);
-  return out[0];
 }
 
 }  // namespace pg::codegen

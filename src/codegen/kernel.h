@@ -1,4 +1,5 @@
-// A kernel graph as the code generator sees it: its loops, and how each access to memory moves with each of them.
+// A kernel graph as the code generator sees it: its loops, and how each access to memory moves with each of
+// them.
 #pragma once
 
 #include <vector>
@@ -16,7 +17,7 @@ struct Stride {
 };
 
 struct Access {
-  Ref index;     // the Index node
+  Ref index;  // the Index node
   DType dtype;
   bool store;
   std::vector<Stride> strides;  // by loop, in the order of Kernel::loops
@@ -26,8 +27,8 @@ struct Access {
 struct Kernel {
   explicit Kernel(Ref sink);
   Ref sink;
-  std::vector<Ref> loops;     // output ranges in order, then those of reductions
-  std::size_t outputs = 0;    // how many are output ranges
+  std::vector<Ref> loops;   // output ranges in order, then those of reductions
+  std::size_t outputs = 0;  // how many are output ranges
   std::vector<Ref> reduces;
   std::vector<Access> accesses;
   std::vector<bool> in_values;  // by loop: used as a value, not just in offsets and gates
@@ -39,8 +40,5 @@ struct Kernel {
 
 /// Sets of loops a node depends on, as masks over Kernel::loops; loops a Reduce closes are not in its mask.
 absl::flat_hash_map<Node*, std::uint64_t> dependences(const Kernel& kernel);
-
-/// How `offset` moves with `range`.
-Stride stride_of(Ref offset, Ref range);
 
 }  // namespace pg::codegen

@@ -44,14 +44,17 @@ class Linearizer {
     bool visited = false;
   };
 
-  static bool loops(Ref reduce) { return reduce.src(reduce.nsrc() - 1).is(Op::Range) && values_of(reduce) < reduce.nsrc(); }
+  static bool loops(Ref reduce) {
+    return reduce.src(reduce.nsrc() - 1).is(Op::Range) && values_of(reduce) < reduce.nsrc();
+  }
   static int values_of(Ref reduce) { return std::max(1, static_cast<int>(reduce.reduce_axes())); }
 
   int scope_of_mask(std::uint64_t mask) const {
     int best = 0;
     for (; mask; mask &= mask - 1) {
       int s = scope_of_loop_[static_cast<std::size_t>(std::countr_zero(mask))];
-      if (scopes_[static_cast<std::size_t>(s)].depth > scopes_[static_cast<std::size_t>(best)].depth) best = s;
+      if (scopes_[static_cast<std::size_t>(s)].depth > scopes_[static_cast<std::size_t>(best)].depth)
+        best = s;
     }
     return best;
   }
@@ -77,8 +80,11 @@ class Linearizer {
       Refs key(r.srcs().begin() + values_of(r), r.srcs().end());
       int g = -1;
       for (std::size_t i = 0; i < groups_.size(); ++i) {
-        auto other = groups_[i].reduces[0].srcs().subspan(static_cast<std::size_t>(values_of(groups_[i].reduces[0])));
-        if (std::equal(key.begin(), key.end(), other.begin(), other.end(), [](Ref a, Node* b) { return a.node() == b; })) g = static_cast<int>(i);
+        auto other =
+            groups_[i].reduces[0].srcs().subspan(static_cast<std::size_t>(values_of(groups_[i].reduces[0])));
+        if (std::equal(key.begin(), key.end(), other.begin(), other.end(),
+                       [](Ref a, Node* b) { return a.node() == b; }))
+          g = static_cast<int>(i);
       }
       if (g < 0) {
         g = static_cast<int>(groups_.size());
@@ -121,7 +127,8 @@ class Linearizer {
       int scope = scope_of_mask(masks_[raw]);
       if (group != group_of_.end()) {
         Group& g = groups_[static_cast<std::size_t>(group->second)];
-        scopes_[static_cast<std::size_t>(scopes_[static_cast<std::size_t>(g.scopes[0])].parent)].items.push_back({nullptr, group->second});
+        scopes_[static_cast<std::size_t>(scopes_[static_cast<std::size_t>(g.scopes[0])].parent)]
+            .items.push_back({nullptr, group->second});
         for (Ref r : g.reduces) placed_.insert(r.node());
         continue;
       }
@@ -156,7 +163,8 @@ class Linearizer {
     // The next loop of the output, if this is one of its nest.
     for (std::size_t i = 0; i < kernel_.outputs; ++i) {
       int inner = scope_of_loop_[i];
-      if (kernel_.loops[i].range_kind() == RangeKind::Loop && scopes_[static_cast<std::size_t>(inner)].parent == s) {
+      if (kernel_.loops[i].range_kind() == RangeKind::Loop &&
+          scopes_[static_cast<std::size_t>(inner)].parent == s) {
         put_loop(inner);
         emit_scope(inner);
         put(make(Op::End, DType::Void, {kernel_.loops[i]}));
@@ -209,7 +217,8 @@ class Linearizer {
       }
       put(make(Op::Store, DType::Void, {accs[i], value}));
     }
-    for (std::size_t i = g.scopes.size(); i-- > 0;) put(make(Op::End, DType::Void, {scopes_[static_cast<std::size_t>(g.scopes[i])].loop}));
+    for (std::size_t i = g.scopes.size(); i-- > 0;)
+      put(make(Op::End, DType::Void, {scopes_[static_cast<std::size_t>(g.scopes[i])].loop}));
     for (std::size_t i = 0; i < g.reduces.size(); ++i) {
       Ref result = make(Op::Load, g.reduces[i].dtype(), {accs[i]}, {}, g.reduces[i].lanes());
       put(result);
@@ -219,13 +228,16 @@ class Linearizer {
 
   // In a sum a product joins the accumulator with one rounding: allowed in reductions only.
   Ref combine(Ref reduce, Ref acc, Ref value) const {
-    // A masked value that would add nothing leaves the accumulator as it is: one masked instruction on many machines.
+    // A masked value that would add nothing leaves the accumulator as it is: one masked instruction on many
+    // machines.
     if (value.is(Op::Where)) {
       Ref nothing = constant(value.src(2));
       Scalar identity = identity_of(reduce.reduce_op(), reduce.dtype());
-      if (nothing && same(nothing, scalar_const(reduce.dtype(), identity))) return where(value.src(0), combine(reduce, acc, value.src(1)), acc);
+      if (nothing && same(nothing, scalar_const(reduce.dtype(), identity)))
+        return where(value.src(0), combine(reduce, acc, value.src(1)), acc);
     }
-    if (reduce.reduce_op() == Op::Add && value.is(Op::Mul) && is_float(value.dtype()) && target_.has(Op::MulAcc))
+    if (reduce.reduce_op() == Op::Add && value.is(Op::Mul) && is_float(value.dtype()) &&
+        target_.has(Op::MulAcc))
       return alu(Op::MulAcc, {value.src(0), value.src(1), acc});
     return alu(reduce.reduce_op(), {acc, value});
   }
@@ -252,18 +264,22 @@ Ref drop_unused(Ref linear) {
   absl::flat_hash_set<Node*> seen;
   for (std::size_t i = order.size(); i-- > 0;) {
     Ref n = order[i];
-    bool effect = n.is(Op::Store) || n.is(Op::End) || n.is(Op::Range) || n.is(Op::Barrier) || n.is(Op::If) || n.is(Op::EndIf);
+    bool effect = n.is(Op::Store) || n.is(Op::End) || n.is(Op::Range) || n.is(Op::Barrier) || n.is(Op::If) ||
+                  n.is(Op::EndIf);
     if (!effect && !used.contains(n.node())) continue;
     for (Node* s : n.srcs()) used.insert(s);
     kept.push_back(n);
   }
   std::reverse(kept.begin(), kept.end());
   // Arguments and constants lead; equal nodes that were put twice stand once, at their first place.
-  auto leads = [](Ref n) { return (n.has(kLeaf) && !n.is(Op::Range)) || (n.is(Op::Splat) && n.src(0).is_const()); };
+  auto leads = [](Ref n) {
+    return (n.has(kLeaf) && !n.is(Op::Range)) || (n.is(Op::Splat) && n.src(0).is_const());
+  };
   std::vector<Ref> once;
   for (bool leading : {true, false})
     for (Ref n : kept)
-      if (leads(n) == leading && (n.is(Op::End) || n.is(Op::Store) || seen.insert(n.node()).second)) once.push_back(n);
+      if (leads(n) == leading && (n.is(Op::End) || n.is(Op::Store) || seen.insert(n.node()).second))
+        once.push_back(n);
   return make(Op::Linear, DType::Void, 1, once);
 }
 
@@ -277,7 +293,8 @@ Ref lower_indices(Ref kernel, const Target& target) {
     srcs.clear();
     DType t = n.dtype(), operands = DType::Void;
     if (t == DType::WeakInt) t = width(n);
-    if (n.has(kElementwise) && !n.is(Op::Cast) && n.nsrc() && (n.dtype() == DType::WeakInt || n.src(n.nsrc() - 1).dtype() == DType::WeakInt)) {
+    if (n.has(kElementwise) && !n.is(Op::Cast) && n.nsrc() &&
+        (n.dtype() == DType::WeakInt || n.src(n.nsrc() - 1).dtype() == DType::WeakInt)) {
       // Operands meet in the widest of them, so that no step of the arithmetic wraps.
       operands = n.dtype() == DType::WeakInt ? t : i32;
       for (Node* s : n.srcs())
@@ -286,13 +303,17 @@ Ref lower_indices(Ref kernel, const Target& target) {
     bool changed = t != n.dtype();
     for (Node* s : n.srcs()) {
       Ref to = becomes[s];
-      if (s->dtype == DType::WeakInt && operands != DType::Void && to.dtype() != operands) to = cast(to, operands);
+      if (s->dtype == DType::WeakInt && operands != DType::Void && to.dtype() != operands)
+        to = cast(to, operands);
       changed |= to.node() != s;
       srcs.push_back(to);
     }
     if (n.dtype() == DType::WeakInt && operands != DType::Void) t = operands;
     if (n.is(Op::Splat) && t != srcs[0].dtype()) srcs[0] = cast(srcs[0], t);
-    Ref made = !changed ? n : n.is_const() ? int_const(t, n.i()) : n.is(Op::Cast) ? cast(srcs[0], t) : make(n.op(), t, n.lanes(), srcs, n->arg);
+    Ref made = !changed         ? n
+               : n.is_const()   ? int_const(t, n.i())
+               : n.is(Op::Cast) ? cast(srcs[0], t)
+                                : make(n.op(), t, n.lanes(), srcs, n->arg);
     becomes[n.node()] = made;
   }
   return becomes[kernel.node()];

@@ -30,8 +30,8 @@ std::int64_t fresh_id(Ref kernel) {
 
 Ref simplify(Ref kernel) { return rewrite(kernel, rules::symbolic(), {.name = "simplify options"}); }
 
-// Puts `value` in the place of a loop variable and `loops` in the place of the loop. With a guard, iterations where it is
-// false touch no memory and add nothing to a reduction.
+// Puts `value` in the place of a loop variable and `loops` in the place of the loop. With a guard, iterations
+// where it is false touch no memory and add nothing to a reduction.
 Ref replace_loop(Ref kernel, Ref loop, Ref value, std::span<const Ref> loops, Ref guard) {
   absl::flat_hash_map<Node*, Ref> becomes{{loop.node(), value}};
   absl::flat_hash_set<Node*> inside{loop.node()};  // what depends on the loop's variable
@@ -59,14 +59,17 @@ Ref replace_loop(Ref kernel, Ref loop, Ref value, std::span<const Ref> loops, Re
       else
         srcs.push_back(guard);
     }
-    if (guard && closed && n.is(Op::Reduce)) srcs[0] = where(guard, srcs[0], scalar_const(n.dtype(), identity_of(n.reduce_op(), n.dtype())));
+    if (guard && closed && n.is(Op::Reduce))
+      srcs[0] = where(guard, srcs[0], scalar_const(n.dtype(), identity_of(n.reduce_op(), n.dtype())));
     becomes[n.node()] = make(n.op(), n.dtype(), n.lanes(), srcs, n->arg);
   }
   return becomes[kernel.node()];
 }
 
-// loop -> outer * amount + inner, where the inner loop has the given kind; or, outermost first, amount chunks.
-Ref split(Ref kernel, Ref loop, std::int64_t amount, RangeKind outer_kind, RangeKind inner_kind, bool chunks) {
+// loop -> outer * amount + inner, where the inner loop has the given kind; or, outermost first, amount
+// chunks.
+Ref split(Ref kernel, Ref loop, std::int64_t amount, RangeKind outer_kind, RangeKind inner_kind,
+          bool chunks) {
   Ref extent = loop.src(0);
   if (!extent.is_const()) throw ValueError("[option] a loop of symbolic size cannot be split");
   std::int64_t n = extent.i(), other = (n + amount - 1) / amount;
@@ -90,8 +93,9 @@ Ref split(Ref kernel, Ref loop, std::int64_t amount, RangeKind outer_kind, Range
 }  // namespace
 
 std::string to_string(const Opt& opt) {
-  constexpr const char* kNames[] = {"split", "upcast", "unroll", "lane", "thread", "local", "group", "padto", "reorder"};
-  return std::string(kNames[static_cast<int>(opt.kind)]) + "(" + std::to_string(opt.loop) + ", " + std::to_string(opt.amount) + ")";
+  constexpr const char* kNames[] = {"split", "upcast", "unroll", "lane", "thread", "padto", "reorder"};
+  return std::string(kNames[static_cast<int>(opt.kind)]) + "(" + std::to_string(opt.loop) + ", " +
+         std::to_string(opt.amount) + ")";
 }
 
 Ref apply(Ref kernel, const Opt& opt) {
@@ -99,17 +103,27 @@ Ref apply(Ref kernel, const Opt& opt) {
   RangeKind kind = loop.range_kind();
   bool output = kind == RangeKind::Loop, reduction = kind == RangeKind::Reduce;
   auto need = [&](bool fits) {
-    if (!fits) throw ValueError("[option] " + to_string(opt) + " does not fit a " + std::string(name(kind)) + " loop of " + std::to_string(loop.hi() + 1));
+    if (!fits)
+      throw ValueError("[option] " + to_string(opt) + " does not fit a " + std::string(name(kind)) +
+                       " loop of " + std::to_string(loop.hi() + 1));
   };
   need(opt.kind == OptKind::Reorder || opt.amount > 0);
   switch (opt.kind) {
-    case OptKind::Split: need(output || reduction); return split(kernel, loop, opt.amount, kind, kind, false);
-    case OptKind::Upcast: need(output); return split(kernel, loop, opt.amount, kind, RangeKind::Upcast, false);
-    case OptKind::Unroll: need(reduction); return split(kernel, loop, opt.amount, kind, RangeKind::Unroll, false);
-    case OptKind::Lane: need(output || reduction); return split(kernel, loop, opt.amount, kind, RangeKind::Lane, false);
-    case OptKind::Thread: need(output); return split(kernel, loop, opt.amount, RangeKind::Thread, kind, true);
-    case OptKind::Local: need(output); return split(kernel, loop, opt.amount, RangeKind::Global, RangeKind::Local, false);
-    case OptKind::Group: need(reduction); return split(kernel, loop, opt.amount, kind, RangeKind::GroupReduce, false);
+    case OptKind::Split:
+      need(output || reduction);
+      return split(kernel, loop, opt.amount, kind, kind, false);
+    case OptKind::Upcast:
+      need(output);
+      return split(kernel, loop, opt.amount, kind, RangeKind::Upcast, false);
+    case OptKind::Unroll:
+      need(reduction);
+      return split(kernel, loop, opt.amount, kind, RangeKind::Unroll, false);
+    case OptKind::Lane:
+      need(output || reduction);
+      return split(kernel, loop, opt.amount, kind, RangeKind::Lane, false);
+    case OptKind::Thread:
+      need(output);
+      return split(kernel, loop, opt.amount, RangeKind::Thread, kind, true);
     case OptKind::PadTo: {
       need((output || reduction) && loop.src(0).is_const());
       std::int64_t n = loop.src(0).i(), padded = (n + opt.amount - 1) / opt.amount * opt.amount;
@@ -141,7 +155,8 @@ Ref merge_loops(Ref kernel) {
     again = false;
     Kernel k(kernel);
     auto mergeable = [&](std::size_t i, std::size_t j) {
-      if (!k.loops[i].src(0).is_const() || !k.loops[j].src(0).is_const() || k.in_values[i] || k.in_values[j]) return false;
+      if (!k.loops[i].src(0).is_const() || !k.loops[j].src(0).is_const() || k.in_values[i] || k.in_values[j])
+        return false;
       for (const Access& a : k.accesses) {
         const Stride &si = a.strides[i], &sj = a.strides[j];
         if (!si.regular || !sj.regular || a.gated[i] || a.gated[j]) return false;

@@ -1,5 +1,5 @@
-// What can be done to the loops of a kernel. Each option is one rewrite of the graph; a list of them is what the cost
-// model or the search comes up with, and what is kept with the kernel.
+// What can be done to the loops of a kernel. Each option is one rewrite of the graph; a list of them is what
+// the cost model or the search comes up with, and what is kept with the kernel.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace pg::codegen {
 
-enum class OptKind : std::uint8_t { Split, Upcast, Unroll, Lane, Thread, Local, Group, PadTo, Reorder };
+enum class OptKind : std::uint8_t { Split, Upcast, Unroll, Lane, Thread, PadTo, Reorder };
 
 /// An option on the loop with that id. Sizes that do not divide the loop pad it with exact masking.
 struct Opt {
@@ -26,7 +26,6 @@ std::string to_string(const Opt& opt);
 ///   Unroll  the same for loops of reductions
 ///   Lane    the same with the inner part a vector (one loop of a kernel)
 ///   Thread  loop -> amount chunks, run in any order by threads, of a loop each (output loops)
-///   Local, Group  the inner part over the work-items of a group (output loops; reductions)
 ///   PadTo   the extent up to a multiple of amount
 ///   Reorder the loop outermost of its kind
 Ref apply(Ref kernel, const Opt& opt);

@@ -10,7 +10,8 @@ Estimate estimate(Ref linear) {
   Estimate e;
   double trips = 1;
   std::vector<double> outer;
-  absl::flat_hash_map<std::int64_t, double> touched;  // bytes by slot: as accessed, but no more than there are
+  absl::flat_hash_map<std::int64_t, double>
+      touched;  // bytes by slot: as accessed, but no more than there are
   for (Node* raw : linear.srcs()) {
     Ref n = raw;
     if (n.is(Op::Special)) trips *= static_cast<double>(n.src(0).hi());
@@ -20,9 +21,11 @@ Estimate estimate(Ref linear) {
     } else if (n.is(Op::End)) {
       trips = outer.back();
       outer.pop_back();
-    } else if (n.has(kElementwise) && is_float(n.dtype()) && !n.is(Op::Cast) && !n.is(Op::Bitcast) && !n.is(Op::Where)) {
+    } else if (n.has(kElementwise) && is_float(n.dtype()) && !n.is(Op::Cast) && !n.is(Op::Bitcast) &&
+               !n.is(Op::Where)) {
       e.flops += trips * n.lanes() * (n.is(Op::MulAcc) ? 2 : 1);
-    } else if ((n.is(Op::Load) || n.is(Op::Store)) && n.src(0).is(Op::Index) && n.src(0).src(0).is(Op::Param)) {
+    } else if ((n.is(Op::Load) || n.is(Op::Store)) && n.src(0).is(Op::Index) &&
+               n.src(0).src(0).is(Op::Param)) {
       Ref param = n.src(0).src(0);
       double size = static_cast<double>(itemsize(param.dtype()));
       double& t = touched[param.i() * 2 + n.is(Op::Store)];

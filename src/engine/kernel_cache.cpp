@@ -6,7 +6,6 @@
 #include <thread>
 
 #include <absl/container/flat_hash_map.h>
-#include <pangrad/version.h>
 
 #include "base/disk_cache.h"
 #include "base/flags.h"
@@ -16,6 +15,8 @@
 #include "engine/engine.h"
 #include "ir/print.h"
 #include "render/program.h"
+#include "rules/spec.h"
+#include <pangrad/version.h>
 
 namespace pg::engine {
 namespace {
@@ -24,7 +25,10 @@ struct Key {
   Node* kernel;
   const runtime::Device* device;
   friend bool operator==(const Key&, const Key&) = default;
-  template <class H> friend H AbslHashValue(H h, const Key& k) { return H::combine(std::move(h), k.kernel, k.device); }
+  template <class H>
+  friend H AbslHashValue(H h, const Key& k) {
+    return H::combine(std::move(h), k.kernel, k.device);
+  }
 };
 struct Cached {
   UOp keep;
@@ -44,10 +48,15 @@ std::atomic<std::uint64_t> g_compiled{0};
 // A digest of everything a kernel graph says: stable between runs.
 Digest digest_of(Ref kernel, const Target& target, std::string_view compiler) {
   Digester d;
-  d.add(std::string_view(PANGRAD_VERSION)).add(std::string_view(target.key())).add(compiler).add(flags::noopt());
+  d.add(std::string_view(PANGRAD_VERSION))
+      .add(std::string_view(target.key()))
+      .add(compiler)
+      .add(flags::noopt());
   absl::flat_hash_map<Node*, std::uint64_t> number;
   for (Ref n : toposort(kernel)) {
-    d.add(static_cast<std::uint64_t>(n.op())).add(static_cast<std::uint64_t>(n.dtype())).add(static_cast<std::uint64_t>(n.lanes()));
+    d.add(static_cast<std::uint64_t>(n.op()))
+        .add(static_cast<std::uint64_t>(n.dtype()))
+        .add(static_cast<std::uint64_t>(n.lanes()));
     ArgKind kind = info(n.op()).arg;
     bool payload = kind == ArgKind::Ints || kind == ArgKind::Str || kind == ArgKind::Object;
     if (!payload)
@@ -94,7 +103,9 @@ bool unpack(const std::string& in, runtime::ProgramImage& image, CompiledKernel&
   Header h;
   if (in.size() < sizeof h) return false;
   std::memcpy(&h, in.data(), sizeof h);
-  if (h.magic != 0x70676b31 || h.name > in.size() || h.code > in.size() || in.size() != sizeof h + h.name + h.code) return false;
+  if (h.magic != 0x70676b31 || h.name > in.size() || h.code > in.size() ||
+      in.size() != sizeof h + h.name + h.code)
+    return false;
   image.signature.name = in.substr(sizeof h, h.name);
   image.signature.buffers = h.buffers;
   image.signature.variables = h.variables;
@@ -146,19 +157,23 @@ KernelJob::KernelJob(Ref kernel, runtime::Device& device) : kernel_(kernel), dev
       return;
     }
   }
+  rules::check(kernel, rules::Stage::Kernel, "lower");
   codegen::Lowered lowered = codegen::lower(kernel, target);
+  rules::check(lowered.linear, rules::Stage::Program, "render");
   ProgramInfo program = program_info(lowered.linear, kernel_name(kernel), target);
   if (log_enabled(LogLevel::Options)) {
     std::string opts;
     for (const codegen::Opt& o : lowered.options) opts += " " + to_string(o);
     log_text(LogLevel::Options, program.name + ":" + (opts.empty() ? " no options" : opts));
   }
-  if (log_enabled(LogLevel::Graphs)) log_text(LogLevel::Graphs, "program " + program.name + ":\n" + print(lowered.linear));
+  if (log_enabled(LogLevel::Graphs))
+    log_text(LogLevel::Graphs, "program " + program.name + ":\n" + print(lowered.linear));
   text_ = render(language_, lowered.linear, program, target);
   if (log_enabled(LogLevel::Code)) log_text(LogLevel::Code, text_);
   Estimate e = estimate(lowered.linear);
   info_ = {nullptr, program.name, e.flops, e.bytes};
-  image_.signature = {program.name, program.buffers, program.scalars, {}, static_cast<std::size_t>(program.scratch_bytes)};
+  image_.signature = {
+      program.name, program.buffers, program.scalars, {}, static_cast<std::size_t>(program.scratch_bytes)};
   image_.signature.size.global = program.global;
   image_.signature.size.local = program.local;
   if (program.threads > 1) image_.signature.size.global = {program.threads, 1, 1};

@@ -1,5 +1,5 @@
-// Kernels by what they compute and for which target: lowered and rendered under the graph's lock, compiled in parallel
-// without it, loaded once, kept in memory and on disk.
+// Kernels by what they compute and for which target: lowered and rendered under the graph's lock, compiled in
+// parallel without it, loaded once, kept in memory and on disk.
 #pragma once
 
 #include <memory>

@@ -73,7 +73,8 @@ bool contiguous_range(Ref root, Ref& buffer, std::int64_t& start) {
     n = n.src(0);
   }
   if (!is_concrete(shape_of(buffer)) || !index.valid.is_const(1)) return false;
-  Ref offset = rewrite(schedule::flatten(shape_of(buffer), index) - expected, rules::symbolic(), {.name = "view offset"});
+  Ref offset = rewrite(schedule::flatten(shape_of(buffer), index) - expected, rules::symbolic(),
+                       {.name = "view offset"});
   if (!offset.is_const()) return false;
   start = offset.i();
   return true;
@@ -85,7 +86,9 @@ UOp view(Ref buffer, std::int64_t start, Ref shape) {
   if (numel(shape) == 0) return leaf(new_storage(base.dtype, 0, base.device), shape);
   ensure_memory(base);
   std::size_t item = itemsize(base.dtype);
-  Storage* s = new_storage(base.dtype, numel(shape), base.device, base.buffer.slice(static_cast<std::size_t>(start) * item, static_cast<std::size_t>(numel(shape)) * item));
+  Storage* s = new_storage(base.dtype, numel(shape), base.device,
+                           base.buffer.slice(static_cast<std::size_t>(start) * item,
+                                             static_cast<std::size_t>(numel(shape)) * item));
   s->parent = buffer;
   s->start = start;
   return leaf(s, shape);
@@ -99,7 +102,9 @@ Ref reshaped_storage(Ref n) {
 
 // A Shrink of stored contents that is a contiguous range of them: where it begins, or -1.
 std::int64_t slice_start(Ref n) {
-  if (!n.is(Op::Shrink) || !reshaped_storage(n.src(0)) || !is_concrete(n.src(1)) || !is_concrete(n.src(2)) || !is_concrete(shape_of(n.src(0)))) return -1;
+  if (!n.is(Op::Shrink) || !reshaped_storage(n.src(0)) || !is_concrete(n.src(1)) || !is_concrete(n.src(2)) ||
+      !is_concrete(shape_of(n.src(0))))
+    return -1;
   Dims from = dims(shape_of(n.src(0))), to = dims(n.src(1)), offset = dims(n.src(2));
   std::int64_t start = 0;
   bool whole = true;  // all axes so far, from the last, are taken whole
@@ -116,14 +121,15 @@ std::int64_t slice_start(Ref n) {
 // A graph of tensors turned into a call, and what its parameters stand for.
 struct Call {
   UOp sink;
-  std::vector<UOp> params;       // Buffer leaves
+  std::vector<UOp> params;  // Buffer leaves
   std::vector<bool> donated;
-  std::vector<UOp> scalars;      // Bind nodes
+  std::vector<UOp> scalars;  // Bind nodes
 };
 
 using NodeSet = absl::flat_hash_set<Node*>;
 
-// Everything the roots need, down to stored values; sources first. What is in `unstored` is no stored value here.
+// Everything the roots need, down to stored values; sources first. What is in `unstored` is no stored value
+// here.
 std::vector<Ref> reachable(std::span<const Ref> roots, const NodeSet& unstored = {}) {
   std::vector<Ref> order;
   NodeSet seen;
@@ -145,12 +151,15 @@ std::vector<Ref> reachable(std::span<const Ref> roots, const NodeSet& unstored =
   return order;
 }
 
-// The movements through which writes go: that one was computed once does not make its storage the one to write.
+// The movements through which writes go: that one was computed once does not make its storage the one to
+// write.
 bool add_written_views(std::span<const Ref> order, NodeSet& views) {
   bool added = false;
   for (Ref n : order)
     if (n.is(Op::Store))
-      for (Ref v = n.src(0); v.has(kMovement) || v.is(Op::Bitcast) || v.is(Op::Detach) || v.is(Op::Leaf); v = v.src(0)) added |= views.insert(v.node()).second;
+      for (Ref v = n.src(0); v.has(kMovement) || v.is(Op::Bitcast) || v.is(Op::Detach) || v.is(Op::Leaf);
+           v = v.src(0))
+        added |= views.insert(v.node()).second;
   return added;
 }
 
@@ -166,13 +175,15 @@ Call make_call(std::span<const Ref> roots) {
     for (Node* s : n.srcs()) ++edges[s];
     if (n.is(Op::After)) written.insert(schedule::storage_node(n.src(0)).node());
   }
-  // Old contents stay if anything outside may still read them: through the leaf itself, or through a node of this graph
-  // that somebody else refers to and that will not be stored by this call.
+  // Old contents stay if anything outside may still read them: through the leaf itself, or through a node of
+  // this graph that somebody else refers to and that will not be stored by this call.
   NodeSet held;
   if (!written.empty()) {
     std::vector<Node*> stack;
     for (Ref n : order)
-      if (!is_root.contains(n.node()) && (!is_stored(n) || n.is(Op::Buffer)) && n->refs.load() != edges[n.node()]) stack.push_back(n.node());
+      if (!is_root.contains(n.node()) && (!is_stored(n) || n.is(Op::Buffer)) &&
+          n->refs.load() != edges[n.node()])
+        stack.push_back(n.node());
     while (!stack.empty()) {
       Node* n = stack.back();
       stack.pop_back();
@@ -198,7 +209,8 @@ Call make_call(std::span<const Ref> roots) {
     auto [it, fresh] = becomes.try_emplace(b ? b.node() : n.node(), n);
     if (!fresh || !b) return it->second;
     Storage& s = storage_of(b);
-    bool donated = n.is(Op::Buffer) && written.contains(n.node()) && !held.contains(n.node()) && s.refs.load() == 1 &&
+    bool donated = n.is(Op::Buffer) && written.contains(n.node()) && !held.contains(n.node()) &&
+                   s.refs.load() == 1 &&
                    (!s.buffer || (s.buffer.allocation.use_count() == 1 && s.buffer.allocation->writable()));
     Ref p = parameter(b, donated);
     becomes[b.node()] = p;
@@ -207,12 +219,19 @@ Call make_call(std::span<const Ref> roots) {
   for (Ref n : order) {
     if (is_stored(n)) continue;
     if (n.is(Op::Bind)) {
-      becomes[n.node()] = scalar_param(static_cast<std::int64_t>(call.scalars.size()), n.dtype(), n.lo(), n.hi());
+      becomes[n.node()] =
+          scalar_param(static_cast<std::int64_t>(call.scalars.size()), n.dtype(), n.lo(), n.hi());
       call.scalars.emplace_back(n);
       continue;
     }
+    // These say something about gradients and nothing about values.
+    if (n.is(Op::Leaf) || n.is(Op::Detach) || n.is(Op::ContiguousBackward)) {
+      becomes[n.node()] = now(n.src(0));
+      continue;
+    }
     // A range of a buffer is a parameter of its own, so that other ranges of it are the same call.
-    if (std::int64_t start = views.contains(n.node()) ? -1 : slice_start(n); start >= 0 && !written.contains(reshaped_storage(n.src(0)).node())) {
+    if (std::int64_t start = views.contains(n.node()) ? -1 : slice_start(n);
+        start >= 0 && !written.contains(reshaped_storage(n.src(0)).node())) {
       becomes[n.node()] = parameter(view(reshaped_storage(n.src(0)), start, shape_of(n)), false);
       continue;
     }
@@ -288,7 +307,9 @@ std::string device_of(Ref root) {
       for (Node* s : n.srcs()) {
         const std::string& other = devices[s];
         if (other.empty()) continue;
-        if (!d.empty() && d != other) throw DeviceError("[" + std::string(info(n.op()).name) + "] tensors on " + d + " and " + other + " do not mix; move one with to()");
+        if (!d.empty() && d != other)
+          throw DeviceError("[" + std::string(info(n.op()).name) + "] tensors on " + d + " and " + other +
+                            " do not mix; move one with to()");
         d = other;
       }
     }
@@ -311,10 +332,14 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
         results[i] = b;
       else if (r.is_const())
         results[i] = r;
-      else if (r.nsrc() && (r.has(kMovement) || r.is(Op::Detach) || r.is(Op::Leaf) || r.is(Op::Contiguous) || r.is(Op::ContiguousBackward)) && contiguous_range(r, buffer, start))
+      else if (r.nsrc() &&
+               (r.has(kMovement) || r.is(Op::Detach) || r.is(Op::Leaf) || r.is(Op::Contiguous) ||
+                r.is(Op::ContiguousBackward)) &&
+               contiguous_range(r, buffer, start))
         results[i] = view(buffer, start, shape_of(r));
       else if (max_numel(shape_of(r)) == 0)
-        results[i] = leaf(new_storage(r.dtype(), 0, device_of(r).empty() ? default_device() : device_of(r)), shape_of(r));
+        results[i] = leaf(new_storage(r.dtype(), 0, device_of(r).empty() ? default_device() : device_of(r)),
+                          shape_of(r));
       else
         open.push_back(i), todo.push_back(r);
     }
@@ -364,7 +389,8 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
       }
       results[open[k]] = leaf(it->second, shape_of(r));
     }
-    // A value that reads no storage is the same node in the cached call: it would keep its result there, for every device.
+    // A value that reads no storage is the same node in the cached call: it would keep its result there, for
+    // every device.
     if (!same(call.sink.ref().src(static_cast<int>(k)), r)) cold(r).materialized = results[open[k]];
     if (t_recorder) {
       in_place.push_back(taken ? slot : -1);
@@ -381,7 +407,9 @@ schedule::Schedule plan(std::span<const UOp> roots) {
   return schedule::schedule(make_call(nodes).sink, default_device());
 }
 
-UOp new_buffer(const std::string& device, DType t, Ref shape) { return leaf(new_storage(t, numel(shape), device), shape); }
+UOp new_buffer(const std::string& device, DType t, Ref shape) {
+  return leaf(new_storage(t, numel(shape), device), shape);
+}
 
 UOp next_version(Ref from, Ref shape) {
   Storage& s = storage_of(from);
@@ -401,7 +429,8 @@ UOp copy_of(Ref from) {
   return result;
 }
 
-void replay(const Run& run, std::span<Storage* const> inputs, std::span<const std::int64_t> scalars, std::span<Storage* const> outputs) {
+void replay(const Run& run, std::span<Storage* const> inputs, std::span<const std::int64_t> scalars,
+            std::span<Storage* const> outputs) {
   const schedule::Schedule& s = run.schedule;
   std::vector<runtime::Buffer> buffers(s.buffers.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -411,7 +440,9 @@ void replay(const Run& run, std::span<Storage* const> inputs, std::span<const st
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     auto slot = static_cast<std::size_t>(s.outputs[k]);
     if (slot < s.params) continue;
-    if (!outputs[k]->buffer) outputs[k]->buffer = runtime::device(outputs[k]->device).allocate(std::max<std::size_t>(1, bytes_of(*outputs[k])));
+    if (!outputs[k]->buffer)
+      outputs[k]->buffer =
+          runtime::device(outputs[k]->device).allocate(std::max<std::size_t>(1, bytes_of(*outputs[k])));
     buffers[slot] = outputs[k]->buffer;
   }
   place_temporaries(run, buffers);

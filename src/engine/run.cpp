@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "engine/counters.h"
 #include "ir/print.h"
+#include "rules/spec.h"
 
 namespace pg::engine {
 namespace {
@@ -31,7 +32,9 @@ Cache& cache() {
 }
 
 // A call whose result has no elements.
-bool nothing_to_do(const schedule::Schedule& s, Ref call) { return s.buffers[static_cast<std::size_t>(call.src(1).i())].size == 0; }
+bool nothing_to_do(const schedule::Schedule& s, Ref call) {
+  return s.buffers[static_cast<std::size_t>(call.src(1).i())].size == 0;
+}
 
 }  // namespace
 
@@ -62,8 +65,11 @@ std::shared_ptr<const Run> prepare(const UOp& call, const std::string& device) {
     DeferLog defer;
     GraphScope scope;
     if (log_enabled(LogLevel::Graphs)) log_text(LogLevel::Graphs, "call:\n" + print(call));
+    rules::check(call, rules::Stage::Call, "realize");
     run->schedule = schedule::schedule(call, device);
-    if (log_enabled(LogLevel::Graphs)) log_text(LogLevel::Graphs, "schedule:\n" + print(run->schedule.linear));
+    rules::check(run->schedule.linear, rules::Stage::Schedule, "schedule");
+    if (log_enabled(LogLevel::Graphs))
+      log_text(LogLevel::Graphs, "schedule:\n" + print(run->schedule.linear));
     absl::flat_hash_set<Node*> wanted;
     for (Node* c : run->schedule.linear.ref().srcs()) {
       Ref kernel = c->src[0];
@@ -87,7 +93,8 @@ std::shared_ptr<const Run> prepare(const UOp& call, const std::string& device) {
         step.scalars.push_back(static_cast<int>(arg->arg.i));
     }
     if (!kernel.is(Op::Copy)) {
-      runtime::Device& d = runtime::device(run->schedule.buffers[static_cast<std::size_t>(step.slots[0])].device);
+      runtime::Device& d =
+          runtime::device(run->schedule.buffers[static_cast<std::size_t>(step.slots[0])].device);
       step.kernel = find_kernel(kernel, d);
       if (!step.kernel) throw InternalError("[realize] a kernel that was just compiled is gone");
     }
@@ -107,23 +114,27 @@ void place_temporaries(const Run& run, std::vector<runtime::Buffer>& buffers) {
   if (s.arena_devices.empty()) return;
   absl::InlinedVector<runtime::Buffer, 2> arenas;
   for (std::size_t i = 0; i < s.arena_devices.size(); ++i)
-    arenas.push_back(runtime::device(s.arena_devices[i]).allocate(std::max<std::size_t>(1, static_cast<std::size_t>(s.arena_bytes[i]))));
+    arenas.push_back(runtime::device(s.arena_devices[i])
+                         .allocate(std::max<std::size_t>(1, static_cast<std::size_t>(s.arena_bytes[i]))));
   for (std::size_t i = s.params; i < s.buffers.size(); ++i) {
     const schedule::BufferInfo& b = s.buffers[i];
     if (b.arena_offset < 0) continue;
     std::size_t arena = 0;
     while (s.arena_devices[arena] != b.device) ++arena;
-    buffers[i] = arenas[arena].slice(static_cast<std::size_t>(b.arena_offset), static_cast<std::size_t>(b.size) * itemsize(b.dtype));
+    buffers[i] = arenas[arena].slice(static_cast<std::size_t>(b.arena_offset),
+                                     static_cast<std::size_t>(b.size) * itemsize(b.dtype));
   }
 }
 
-void execute(const Run& run, std::span<const runtime::Buffer> buffers, std::span<const std::int64_t> scalars) {
+void execute(const Run& run, std::span<const runtime::Buffer> buffers,
+             std::span<const std::int64_t> scalars) {
   bool timed = flags::debug() >= 2;
   absl::InlinedVector<runtime::Buffer, 8> args;
   absl::InlinedVector<std::int64_t, 4> vars;
   for (const Step& step : run.steps) {
     if (!step.kernel) {
-      runtime::copy(buffers[static_cast<std::size_t>(step.slots[0])], buffers[static_cast<std::size_t>(step.slots[1])]);
+      runtime::copy(buffers[static_cast<std::size_t>(step.slots[0])],
+                    buffers[static_cast<std::size_t>(step.slots[1])]);
       ++counts().copies;
       continue;
     }
@@ -133,7 +144,8 @@ void execute(const Run& run, std::span<const runtime::Buffer> buffers, std::span
     for (int s : step.scalars) vars.push_back(scalars[static_cast<std::size_t>(s)]);
     const CompiledKernel& k = *step.kernel;
     runtime::Interval interval;
-    std::uint64_t ticket = k.program->launch({args.data(), args.size()}, {vars.data(), vars.size()}, k.program->signature().size, timed ? &interval : nullptr);
+    std::uint64_t ticket = k.program->launch({args.data(), args.size()}, {vars.data(), vars.size()},
+                                             k.program->signature().size, timed ? &interval : nullptr);
     auto& c = counts();
     ++c.kernels;
     c.flops.fetch_add(k.flops, std::memory_order_relaxed);
@@ -142,8 +154,9 @@ void execute(const Run& run, std::span<const runtime::Buffer> buffers, std::span
       k.program->device().wait(ticket);
       double seconds = interval.end - interval.begin;
       c.seconds.fetch_add(seconds, std::memory_order_relaxed);
-      log(LogLevel::Kernels, "{:8} {:40} arg {:2} {:>10} {:8.2f} GFLOP/s {:8.2f} GB/s", k.program->device().name(), k.name, args.size(), format_seconds(seconds),
-          k.flops / seconds * 1e-9, k.bytes / seconds * 1e-9);
+      log(LogLevel::Kernels, "{:8} {:40} arg {:2} {:>10} {:8.2f} GFLOP/s {:8.2f} GB/s",
+          k.program->device().name(), k.name, args.size(), format_seconds(seconds), k.flops / seconds * 1e-9,
+          k.bytes / seconds * 1e-9);
     }
   }
 }

@@ -28,7 +28,8 @@ struct Run {
 /// Schedules and compiles a call. Enters GraphScopes itself; call it outside of any.
 std::shared_ptr<const Run> prepare(const UOp& call, const std::string& device);
 
-/// Runs the steps; `buffers` by slot, temporaries already placed. Counts and, with DEBUG=2, prints each kernel.
+/// Runs the steps; `buffers` by slot, temporaries already placed. Counts and, with DEBUG=2, prints each
+/// kernel.
 void execute(const Run& run, std::span<const runtime::Buffer> buffers, std::span<const std::int64_t> scalars);
 
 /// Memory of a run's temporaries, put into their slots.

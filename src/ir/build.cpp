@@ -17,7 +17,8 @@ using Refs = absl::InlinedVector<Ref, 8>;
 std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
   std::int64_t r;
   if (!__builtin_mul_overflow(a, b, &r)) return r;
-  return (a < 0) == (b < 0) ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+  return (a < 0) == (b < 0) ? std::numeric_limits<std::int64_t>::max()
+                            : std::numeric_limits<std::int64_t>::min();
 }
 
 bool is_scalar_const(Ref x) { return x.is_const() && x.lanes() == 1; }
@@ -37,7 +38,8 @@ Ref fold(Op op, DType dtype, int lanes, std::span<const Ref> srcs) {
   if (op == Op::Bitcast && itemsize(from) != itemsize(dtype)) return nullptr;
   Scalar v = eval_scalar(op, dtype, from, values.data());
   // All NaNs that arithmetic makes are one; a bitcast or a choice keeps the one it has.
-  if (is_float(dtype) && std::isnan(v.f) && op != Op::Bitcast && op != Op::Where) v.f = std::numeric_limits<double>::quiet_NaN();
+  if (is_float(dtype) && std::isnan(v.f) && op != Op::Bitcast && op != Op::Where)
+    v.f = std::numeric_limits<double>::quiet_NaN();
   return splat(scalar_const(dtype, v), lanes);
 }
 
@@ -78,18 +80,24 @@ Ref make(Op op, DType dtype, int lanes, std::span<const Ref> srcs, Arg arg) {
   return intern(op, dtype, lanes, srcs, arg);
 }
 
-Ref with_srcs(Ref node, std::span<const Ref> srcs) { return make(node.op(), node.dtype(), node.lanes(), srcs, node->arg); }
+Ref with_srcs(Ref node, std::span<const Ref> srcs) {
+  return make(node.op(), node.dtype(), node.lanes(), srcs, node->arg);
+}
 
 Ref scalar_const(DType t, Scalar v) { return intern(Op::Const, t, 1, {}, v); }
 Ref int_const(DType t, std::int64_t v) { return scalar_const(t, int_scalar(wrap(t, v))); }
 Ref float_const(DType t, double v) {
-  return scalar_const(t, float_scalar(std::isnan(v) ? std::numeric_limits<double>::quiet_NaN() : round_to(t, v)));
+  return scalar_const(
+      t, float_scalar(std::isnan(v) ? std::numeric_limits<double>::quiet_NaN() : round_to(t, v)));
 }
 Ref const_like(Ref t, double v) {
-  return splat(is_float(t.dtype()) ? float_const(t.dtype(), v) : int_const(t.dtype(), static_cast<std::int64_t>(v)), t.lanes());
+  return splat(
+      is_float(t.dtype()) ? float_const(t.dtype(), v) : int_const(t.dtype(), static_cast<std::int64_t>(v)),
+      t.lanes());
 }
 Ref int_const_like(Ref t, std::int64_t v) {
-  return is_float(t.dtype()) ? const_like(t, static_cast<double>(v)) : splat(int_const(t.dtype(), v), t.lanes());
+  return is_float(t.dtype()) ? const_like(t, static_cast<double>(v))
+                             : splat(int_const(t.dtype(), v), t.lanes());
 }
 
 Ref shape_node(Dims dims) { return intern(Op::Shape, DType::Void, 1, {}, Arg{.p = ints_payload(dims)}); }
@@ -106,7 +114,9 @@ Ref range(std::int64_t id, RangeKind kind, Ref extent) {
 Ref var(std::string_view name, std::int64_t lo, std::int64_t hi, DType t) {
   return make(Op::Var, t, {int_const(t, lo), int_const(t, hi)}, Arg{.p = str_payload(name)});
 }
-Ref bind(Ref variable, std::int64_t value) { return make(Op::Bind, variable.dtype(), {variable, int_const(variable.dtype(), value)}); }
+Ref bind(Ref variable, std::int64_t value) {
+  return make(Op::Bind, variable.dtype(), {variable, int_const(variable.dtype(), value)});
+}
 Ref param(std::int64_t slot, DType t, Ref shape) { return make(Op::Param, t, {shape}, Arg{.i = slot}); }
 Ref scalar_param(std::int64_t slot, DType t, std::int64_t lo, std::int64_t hi) {
   return make(Op::ScalarParam, t, {int_const(t, lo), int_const(t, hi)}, Arg{.i = slot});
@@ -126,19 +136,24 @@ Ref alu(Op op, std::span<const Ref> srcs) {
   }
   return make(op, t, lanes, wide);
 }
-Ref alu(Op op, std::initializer_list<Ref> srcs) { return alu(op, std::span<const Ref>(srcs.begin(), srcs.size())); }
+Ref alu(Op op, std::initializer_list<Ref> srcs) {
+  return alu(op, std::span<const Ref>(srcs.begin(), srcs.size()));
+}
 Ref cast(Ref x, DType t) { return x.dtype() == t ? x : make(Op::Cast, t, {x}, {}, x.lanes()); }
 Ref bitcast(Ref x, DType t) {
   if (x.dtype() == t) return x;
   // Bytes seen as something else in between are the same bytes.
-  if (x.is(Op::Bitcast) && (itemsize(x.src(0).dtype()) == itemsize(t) || itemsize(x.dtype()) == itemsize(t))) return bitcast(x.src(0), t);
+  if (x.is(Op::Bitcast) && (itemsize(x.src(0).dtype()) == itemsize(t) || itemsize(x.dtype()) == itemsize(t)))
+    return bitcast(x.src(0), t);
   return make(Op::Bitcast, t, {x}, {}, x.lanes());
 }
 Ref where(Ref cond, Ref a, Ref b) { return alu(Op::Where, {cond, a, b}); }
 Ref splat(Ref x, int lanes) { return x.lanes() == lanes ? x : make(Op::Splat, x.dtype(), {x}, {}, lanes); }
 
 int rank(Ref shape) { return is_concrete(shape) ? static_cast<int>(shape.ints().size()) : shape.nsrc(); }
-Ref dim(Ref shape, int axis) { return is_concrete(shape) ? idx(shape.ints()[static_cast<std::size_t>(axis)]) : shape.src(axis); }
+Ref dim(Ref shape, int axis) {
+  return is_concrete(shape) ? idx(shape.ints()[static_cast<std::size_t>(axis)]) : shape.src(axis);
+}
 
 std::int64_t numel(Ref shape) {
   std::int64_t n = 1;
@@ -161,7 +176,8 @@ Ref broadcast(Ref a, Ref b) {
     if (db.empty()) return a;
     absl::InlinedVector<std::int64_t, 8> out(static_cast<std::size_t>(r));
     for (int i = 1; i <= r; ++i) {
-      std::int64_t x = i <= ra ? da[static_cast<std::size_t>(ra - i)] : 1, y = i <= rb ? db[static_cast<std::size_t>(rb - i)] : 1;
+      std::int64_t x = i <= ra ? da[static_cast<std::size_t>(ra - i)] : 1,
+                   y = i <= rb ? db[static_cast<std::size_t>(rb - i)] : 1;
       if (x != y && x != 1 && y != 1) return nullptr;
       out[static_cast<std::size_t>(r - i)] = x == 1 ? y : x;
     }
@@ -195,8 +211,12 @@ Ref expand(Ref x, Ref shape) {
   if (x.is(Op::Expand)) x = x.src(0);
   return same(shape_of(x), shape) ? x : make(Op::Expand, x.dtype(), {x, shape});
 }
-Ref pad(Ref x, Ref shape, Ref offset) { return same(shape_of(x), shape) ? x : make(Op::Pad, x.dtype(), {x, shape, offset}); }
-Ref shrink(Ref x, Ref shape, Ref offset) { return same(shape_of(x), shape) ? x : make(Op::Shrink, x.dtype(), {x, shape, offset}); }
+Ref pad(Ref x, Ref shape, Ref offset) {
+  return same(shape_of(x), shape) ? x : make(Op::Pad, x.dtype(), {x, shape, offset});
+}
+Ref shrink(Ref x, Ref shape, Ref offset) {
+  return same(shape_of(x), shape) ? x : make(Op::Shrink, x.dtype(), {x, shape, offset});
+}
 Ref flip(Ref x, std::uint64_t axes) {
   if (x.is(Op::Flip)) {
     axes ^= static_cast<std::uint64_t>(x.i());
@@ -204,25 +224,37 @@ Ref flip(Ref x, std::uint64_t axes) {
   }
   return axes ? make(Op::Flip, x.dtype(), {x}, Arg{.i = static_cast<std::int64_t>(axes)}) : x;
 }
-Ref reduce(Ref x, Op op, std::uint64_t axes) { return axes ? make(Op::Reduce, x.dtype(), {x}, reduce_arg(op, axes)) : x; }
+Ref reduce(Ref x, Op op, std::uint64_t axes) {
+  return axes ? make(Op::Reduce, x.dtype(), {x}, reduce_arg(op, axes)) : x;
+}
 Ref cat(std::span<const Ref> parts, int axis) {
   return parts.size() == 1 ? parts[0] : make(Op::Cat, parts[0].dtype(), 1, parts, Arg{.i = axis});
 }
 Ref index_rows(Ref x, Ref rows) { return make(Op::Index, x.dtype(), {x, rows}); }
 Ref store(Ref target, Ref value) { return make(Op::Store, DType::Void, {target, value}); }
 Ref after(Ref value, Ref effect) { return make(Op::After, value.dtype(), {value, effect}); }
-Ref sink(std::span<const Ref> roots, Payload* info) { return intern(Op::Sink, DType::Void, 1, roots, Arg{.p = info}); }
+Ref sink(std::span<const Ref> roots, Payload* info) {
+  return intern(Op::Sink, DType::Void, 1, roots, Arg{.p = info});
+}
 
 Scalar identity_of(Op op, DType t) {
   bool f = is_float(t);
   double inf = std::numeric_limits<double>::infinity();
   switch (op) {
-    case Op::Add: case Op::Or: case Op::Xor: return f ? float_scalar(0) : int_scalar(0);
-    case Op::Mul: return f ? float_scalar(1) : int_scalar(1);
-    case Op::And: return int_scalar(-1);
-    case Op::Max: return f ? float_scalar(-inf) : int_scalar(int_min(t));
-    case Op::Min: return f ? float_scalar(inf) : int_scalar(t == u64 ? -1 : int_max(t));
-    default: throw InternalError("[reduce] " + std::string(info(op).name) + " has no identity");
+    case Op::Add:
+    case Op::Or:
+    case Op::Xor:
+      return f ? float_scalar(0) : int_scalar(0);
+    case Op::Mul:
+      return f ? float_scalar(1) : int_scalar(1);
+    case Op::And:
+      return int_scalar(-1);
+    case Op::Max:
+      return f ? float_scalar(-inf) : int_scalar(int_min(t));
+    case Op::Min:
+      return f ? float_scalar(inf) : int_scalar(t == u64 ? -1 : int_max(t));
+    default:
+      throw InternalError("[reduce] " + std::string(info(op).name) + " has no identity");
   }
 }
 

@@ -1,5 +1,5 @@
-// Making nodes: constants, arithmetic with operators, shapes and movement. Everything here checks nothing a user could
-// get wrong (the tensor room does) and folds what is constant. Inside a GraphScope.
+// Making nodes: constants, arithmetic with operators, shapes and movement. Everything here checks nothing a
+// user could get wrong (the tensor room does) and folds what is constant. Inside a GraphScope.
 #pragma once
 
 #include <initializer_list>
@@ -11,7 +11,8 @@ namespace pg {
 
 using Dims = std::span<const std::int64_t>;
 
-// --- constants and leaves ------------------------------------------------------------------------------------------
+// --- constants and leaves
+// ------------------------------------------------------------------------------------------
 
 /// A constant of dtype t; v is wrapped or rounded to it.
 Ref int_const(DType t, std::int64_t v);
@@ -27,8 +28,9 @@ inline Ref constant(Ref x) {
   if (x.is(Op::Splat)) x = x.src(0);
   return x.is_const() ? x : nullptr;
 }
-/// Order of the operands of commutative integer ops: constants last, else by rank of the op, ranges by number, then by
-/// structure; x and x * constant are neighbours. Stable between runs. In chains of one op the chain is the left operand.
+/// Order of the operands of commutative integer ops: constants last, else by rank of the op, ranges by
+/// number, then by structure; x and x * constant are neighbours. Stable between runs. In chains of one op the
+/// chain is the left operand.
 bool goes_left(Ref a, Ref b);
 /// A weak integer: what indices and sizes are made of.
 inline Ref idx(std::int64_t v) { return int_const(DType::WeakInt, v); }
@@ -43,7 +45,8 @@ Ref bind(Ref variable, std::int64_t value);
 Ref param(std::int64_t slot, DType t, Ref shape);
 Ref scalar_param(std::int64_t slot, DType t, std::int64_t lo, std::int64_t hi);
 
-// --- elementwise ---------------------------------------------------------------------------------------------------
+// --- elementwise
+// ---------------------------------------------------------------------------------------------------
 
 /// An elementwise op; the result's dtype and lanes follow from the sources.
 Ref alu(Op op, std::initializer_list<Ref> srcs);
@@ -84,7 +87,8 @@ inline Ref operator/(Ref a, std::int64_t b) { return a / int_const_like(a, b); }
 inline Ref operator%(Ref a, std::int64_t b) { return a % int_const_like(a, b); }
 inline Ref operator<(Ref a, std::int64_t b) { return a < int_const_like(a, b); }
 
-// --- shapes --------------------------------------------------------------------------------------------------------
+// --- shapes
+// --------------------------------------------------------------------------------------------------------
 
 /// Number of axes of a Shape node, and its dimensions.
 int rank(Ref shape);
@@ -103,8 +107,9 @@ std::int64_t max_numel(Ref shape);
 /// The shape two broadcast to, or null if they do not fit.
 Ref broadcast(Ref a, Ref b);
 
-// --- movement, reduction, storage (tensor graphs) ------------------------------------------------------------------
-// Movements that change nothing return their source.
+// --- movement, reduction, storage (tensor graphs)
+// ------------------------------------------------------------------ Movements that change nothing return
+// their source.
 
 Ref reshape(Ref x, Ref shape);
 Ref permute(Ref x, Dims order);

@@ -1,8 +1,8 @@
-#include <pangrad/dtype.h>
-
 #include <array>
 #include <limits>
 #include <string>
+
+#include <pangrad/dtype.h>
 
 namespace pg {
 namespace {
@@ -14,8 +14,14 @@ struct Row {
   DType parents[2];  // edges of the promotion lattice; Void where there is none
 };
 
-template <class T> constexpr std::int64_t lo() { return std::numeric_limits<T>::min(); }
-template <class T> constexpr std::int64_t hi() { return std::numeric_limits<T>::max(); }
+template <class T>
+constexpr std::int64_t lo() {
+  return std::numeric_limits<T>::min();
+}
+template <class T>
+constexpr std::int64_t hi() {
+  return std::numeric_limits<T>::max();
+}
 constexpr std::int64_t kMin = lo<std::int64_t>(), kMax = hi<std::int64_t>();
 constexpr DType kNone = DType::Void;
 
@@ -67,10 +73,26 @@ struct Alias {
   DType dtype;
 };
 constexpr Alias kAliases[] = {
-    {"boolean", DType::Bool}, {"int8", i8},     {"char", i8},       {"uint8", u8},    {"byte", u8},
-    {"int16", i16},           {"short", i16},   {"uint16", u16},    {"int32", i32},   {"int", i32},
-    {"uint32", u32},          {"int64", i64},   {"long", i64},      {"uint64", u64},  {"float16", f16},
-    {"half", f16},            {"bfloat16", bf16}, {"float32", f32}, {"float", f32},   {"float64", f64},
+    {"boolean", DType::Bool},
+    {"int8", i8},
+    {"char", i8},
+    {"uint8", u8},
+    {"byte", u8},
+    {"int16", i16},
+    {"short", i16},
+    {"uint16", u16},
+    {"int32", i32},
+    {"int", i32},
+    {"uint32", u32},
+    {"int64", i64},
+    {"long", i64},
+    {"uint64", u64},
+    {"float16", f16},
+    {"half", f16},
+    {"bfloat16", bf16},
+    {"float32", f32},
+    {"float", f32},
+    {"float64", f64},
     {"double", f64},
 };
 
@@ -91,10 +113,20 @@ DType promote(DType a, DType b) { return kPromote[static_cast<int>(a)][static_ca
 
 DType accumulator(DType t) {
   switch (t) {
-    case DType::Bool: case DType::WeakInt: case DType::I8: case DType::I16: return i32;
-    case DType::U8: case DType::U16: return u32;
-    case DType::WeakFloat: case DType::F16: case DType::BF16: return f32;
-    default: return t;
+    case DType::Bool:
+    case DType::WeakInt:
+    case DType::I8:
+    case DType::I16:
+      return i32;
+    case DType::U8:
+    case DType::U16:
+      return u32;
+    case DType::WeakFloat:
+    case DType::F16:
+    case DType::BF16:
+      return f32;
+    default:
+      return t;
   }
 }
 

@@ -23,34 +23,68 @@ Bounds corners(I (*f)(I, I), Bounds a, Bounds b) {
   return {*std::min_element(v, v + 4), *std::max_element(v, v + 4)};
 }
 
-// Bounds of an integer op, or false where nothing better than the dtype's range is known. u64 is left alone: its upper
-// half does not fit the bounds.
+// Bounds of an integer op, or false where nothing better than the dtype's range is known. u64 is left alone:
+// its upper half does not fit the bounds.
 bool bounds_of(const Node* n, Bounds& r) {
   auto s = [n](std::uint32_t i) { return Bounds{n->src[i]->lo, n->src[i]->hi}; };
   Bounds a = n->nsrc > 0 ? s(0) : Bounds{0, 0}, b = n->nsrc > 1 ? s(1) : Bounds{0, 0};
   if (n->nsrc > 0 && n->op != Op::Where && n->op != Op::Cast && n->src[0]->dtype == u64) return false;
   if (n->nsrc > 0 && n->op != Op::Cast && is_float(n->src[0]->dtype) && n->op != Op::Where) return false;
   switch (n->op) {
-    case Op::Const: r = {n->arg.i, n->arg.i}; return n->dtype != u64 || n->arg.i >= 0;
-    case Op::Range: r = {0, std::max<I>(1, a.hi) - 1}; return true;
-    case Op::Arange: r = {0, std::max<I>(1, max_numel(n->src[0])) - 1}; return true;
-    case Op::Special: r = {0, std::max<I>(1, a.hi) - 1}; return true;
-    case Op::Iota: r = {0, n->lanes - 1}; return true;
-    case Op::Var: case Op::ScalarParam: r = {a.lo, b.hi}; return true;
-    case Op::Bind: case Op::Splat: case Op::Extract: r = a; return true;
-    case Op::After: case Op::Reshape: case Op::Permute: case Op::Expand: case Op::Shrink: case Op::Flip: case Op::Trunc:
-    case Op::Contiguous: case Op::Detach: case Op::ContiguousBackward: case Op::Copy:
+    case Op::Const:
+      r = {n->arg.i, n->arg.i};
+      return n->dtype != u64 || n->arg.i >= 0;
+    case Op::Range:
+      r = {0, std::max<I>(1, a.hi) - 1};
+      return true;
+    case Op::Arange:
+      r = {0, std::max<I>(1, max_numel(n->src[0])) - 1};
+      return true;
+    case Op::Special:
+      r = {0, std::max<I>(1, a.hi) - 1};
+      return true;
+    case Op::Iota:
+      r = {0, n->lanes - 1};
+      return true;
+    case Op::Var:
+    case Op::ScalarParam:
+      r = {a.lo, b.hi};
+      return true;
+    case Op::Bind:
+    case Op::Splat:
+    case Op::Extract:
       r = a;
       return true;
-    case Op::Pad: r = {std::min<I>(a.lo, 0), std::max<I>(a.hi, 0)}; return true;
+    case Op::After:
+    case Op::Reshape:
+    case Op::Permute:
+    case Op::Expand:
+    case Op::Shrink:
+    case Op::Flip:
+    case Op::Trunc:
+    case Op::Contiguous:
+    case Op::Detach:
+    case Op::ContiguousBackward:
+    case Op::Copy:
+      r = a;
+      return true;
+    case Op::Pad:
+      r = {std::min<I>(a.lo, 0), std::max<I>(a.hi, 0)};
+      return true;
     case Op::Add:
-      if (n->dtype == DType::Bool) { r = {std::max(a.lo, b.lo), std::max(a.hi, b.hi)}; return true; }
+      if (n->dtype == DType::Bool) {
+        r = {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
+        return true;
+      }
       return !add(a.lo, b.lo, r.lo) && !add(a.hi, b.hi, r.hi);
-    case Op::Sub: return !__builtin_sub_overflow(a.lo, b.hi, &r.lo) && !__builtin_sub_overflow(a.hi, b.lo, &r.hi);
-    case Op::Neg: return !__builtin_sub_overflow(I{0}, a.hi, &r.lo) && !__builtin_sub_overflow(I{0}, a.lo, &r.hi);
+    case Op::Sub:
+      return !__builtin_sub_overflow(a.lo, b.hi, &r.lo) && !__builtin_sub_overflow(a.hi, b.lo, &r.hi);
+    case Op::Neg:
+      return !__builtin_sub_overflow(I{0}, a.hi, &r.lo) && !__builtin_sub_overflow(I{0}, a.lo, &r.hi);
     case Op::Mul: {
       I v[4];
-      if (mul(a.lo, b.lo, v[0]) || mul(a.lo, b.hi, v[1]) || mul(a.hi, b.lo, v[2]) || mul(a.hi, b.hi, v[3])) return false;
+      if (mul(a.lo, b.lo, v[0]) || mul(a.lo, b.hi, v[1]) || mul(a.hi, b.lo, v[2]) || mul(a.hi, b.hi, v[3]))
+        return false;
       r = {*std::min_element(v, v + 4), *std::max_element(v, v + 4)};
       return true;
     }
@@ -64,7 +98,10 @@ bool bounds_of(const Node* n, Bounds& r) {
       return true;
     case Op::FloorMod:
       if (b.lo <= 0) return false;
-      if (b.lo == b.hi && floor_div(a.lo, b.lo) == floor_div(a.hi, b.lo)) { r = {floor_mod(a.lo, b.lo), floor_mod(a.hi, b.lo)}; return true; }
+      if (b.lo == b.hi && floor_div(a.lo, b.lo) == floor_div(a.hi, b.lo)) {
+        r = {floor_mod(a.lo, b.lo), floor_mod(a.hi, b.lo)};
+        return true;
+      }
       r = {0, b.hi - 1};
       if (a.lo >= 0) r.hi = std::min(r.hi, a.hi);
       return true;
@@ -72,15 +109,31 @@ bool bounds_of(const Node* n, Bounds& r) {
       if (b.lo <= 0) return false;
       r = {a.lo >= 0 ? 0 : std::max(a.lo, -(b.hi - 1)), a.hi <= 0 ? 0 : std::min(a.hi, b.hi - 1)};
       return true;
-    case Op::Max: r = {std::max(a.lo, b.lo), std::max(a.hi, b.hi)}; return true;
-    case Op::Min: r = {std::min(a.lo, b.lo), std::min(a.hi, b.hi)}; return true;
+    case Op::Max:
+      r = {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
+      return true;
+    case Op::Min:
+      r = {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
+      return true;
     case Op::And:
-      if (n->dtype == DType::Bool) { r = {std::min(a.lo, b.lo), std::min(a.hi, b.hi)}; return true; }
-      if (a.lo >= 0 && b.lo >= 0) { r = {0, std::min(a.hi, b.hi)}; return true; }
-      if (b.lo >= 0 || a.lo >= 0) { r = {0, b.lo >= 0 ? b.hi : a.hi}; return true; }
+      if (n->dtype == DType::Bool) {
+        r = {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
+        return true;
+      }
+      if (a.lo >= 0 && b.lo >= 0) {
+        r = {0, std::min(a.hi, b.hi)};
+        return true;
+      }
+      if (b.lo >= 0 || a.lo >= 0) {
+        r = {0, b.lo >= 0 ? b.hi : a.hi};
+        return true;
+      }
       return false;
     case Op::Or:
-      if (n->dtype == DType::Bool) { r = {std::max(a.lo, b.lo), std::max(a.hi, b.hi)}; return true; }
+      if (n->dtype == DType::Bool) {
+        r = {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
+        return true;
+      }
       return false;
     case Op::Shl:
       if (b.lo != b.hi || b.lo < 0 || b.lo > 62) return false;
@@ -89,27 +142,53 @@ bool bounds_of(const Node* n, Bounds& r) {
       if (b.lo != b.hi || b.lo < 0 || b.lo > 63) return false;
       r = {a.lo >> b.lo, a.hi >> b.lo};
       return true;
-    case Op::Where: r = {std::min(s(1).lo, s(2).lo), std::max(s(1).hi, s(2).hi)}; return n->dtype != u64;
+    case Op::Where:
+      r = {std::min(s(1).lo, s(2).lo), std::max(s(1).hi, s(2).hi)};
+      return n->dtype != u64;
     case Op::Reduce:
       r = a;
       return static_cast<Op>(n->arg.i & 255) == Op::Max || static_cast<Op>(n->arg.i & 255) == Op::Min;
     case Op::Cast:
       if (is_float(n->src[0]->dtype) || n->src[0]->dtype == u64) return false;
-      if (n->dtype == DType::Bool) { r = {a.lo > 0 || a.hi < 0, a.lo != 0 || a.hi != 0}; return true; }
+      if (n->dtype == DType::Bool) {
+        r = {a.lo > 0 || a.hi < 0, a.lo != 0 || a.hi != 0};
+        return true;
+      }
       r = a;
       return true;
-    case Op::CmpLt: r = {a.hi < b.lo, a.lo < b.hi}; return true;
-    case Op::CmpEq: r = {a.lo == a.hi && b.lo == b.hi && a.lo == b.lo, a.lo <= b.hi && b.lo <= a.hi}; return true;
-    case Op::CmpNe: r = {a.hi < b.lo || b.hi < a.lo, !(a.lo == a.hi && b.lo == b.hi && a.lo == b.lo)}; return true;
-    default: return false;
+    case Op::CmpLt:
+      r = {a.hi < b.lo, a.lo < b.hi};
+      return true;
+    case Op::CmpEq:
+      r = {a.lo == a.hi && b.lo == b.hi && a.lo == b.lo, a.lo <= b.hi && b.lo <= a.hi};
+      return true;
+    case Op::CmpNe:
+      r = {a.hi < b.lo || b.hi < a.lo, !(a.lo == a.hi && b.lo == b.hi && a.lo == b.lo)};
+      return true;
+    default:
+      return false;
   }
 }
 
 Ref shape_rule(Ref n) {
   switch (n.op()) {
-    case Op::Buffer: case Op::Param: case Op::Local: case Op::Arange: return n.src(0);
-    case Op::Reshape: case Op::Expand: case Op::Pad: case Op::Shrink: return n.src(1);
-    case Op::Leaf: case Op::Flip: case Op::After: case Op::Contiguous: case Op::ContiguousBackward: case Op::Detach: case Op::Copy:
+    case Op::Buffer:
+    case Op::Param:
+    case Op::Local:
+    case Op::Arange:
+      return n.src(0);
+    case Op::Reshape:
+    case Op::Expand:
+    case Op::Pad:
+    case Op::Shrink:
+      return n.src(1);
+    case Op::Leaf:
+    case Op::Flip:
+    case Op::After:
+    case Op::Contiguous:
+    case Op::ContiguousBackward:
+    case Op::Detach:
+    case Op::Copy:
     case Op::Stage:
       return shape_of(n.src(0));
     case Op::Permute: {
@@ -150,7 +229,8 @@ Ref shape_rule(Ref n) {
       out.back() = out.back() * from / to;
       return shape_node(std::span<const Ref>(out));
     }
-    default: break;
+    default:
+      break;
   }
   if (!n.has(kElementwise)) return shape_node(Dims{});
   Ref s = shape_of(n.src(0));

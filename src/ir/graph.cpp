@@ -44,8 +44,8 @@ bool has_payload(Op op, Arg arg) {
   return arg.p && (kind == ArgKind::Ints || kind == ArgKind::Str || kind == ArgKind::Object);
 }
 
-// Memory in pieces that are never given back. Small ones first; then such that the system can back them with huge
-// pages, since a page fault may cost as much as a hundred nodes.
+// Memory in pieces that are never given back. Small ones first; then such that the system can back them with
+// huge pages, since a page fault may cost as much as a hundred nodes.
 class Pages {
  public:
   static constexpr std::size_t kHuge = std::size_t{1} << 21;
@@ -66,8 +66,8 @@ class Pages {
   }
 };
 
-// Memory for nodes: one list of freed ones per number of sources, else from the end of the current block. Nodes with
-// many sources come from the heap.
+// Memory for nodes: one list of freed ones per number of sources, else from the end of the current block.
+// Nodes with many sources come from the heap.
 class NodePool {
  public:
   void* take(std::uint32_t nsrc) {
@@ -106,14 +106,15 @@ class NodePool {
   std::vector<std::byte*> blocks_;
 };
 
-// The nodes there are, by what they are made of: open addressing with linear probes, without marks where one was
-// removed (those behind move up).
+// The nodes there are, by what they are made of: open addressing with linear probes, without marks where one
+// was removed (those behind move up).
 class NodeTable {
  public:
   NodeTable() { grow(std::size_t{1} << 12); }
 
   /// The node of this tag that `is_it` says yes to, or null.
-  template <class F> Node* find(std::uint32_t tag, F is_it) const {
+  template <class F>
+  Node* find(std::uint32_t tag, F is_it) const {
     for (std::size_t at = tag & mask_; Node* n = slots_[at].node; at = (at + 1) & mask_)
       if (slots_[at].tag == tag && is_it(n)) return n;
     return nullptr;
@@ -223,7 +224,9 @@ class Graph {
     assert(held() && "nodes are made inside a GraphScope");
     std::uint32_t tag = identity(op, dtype, lanes, arg, srcs.data(), srcs.size());
     Node* found = table_.find(tag, [&](const Node* n) {
-      if (n->op != op || n->dtype != dtype || n->lanes != lanes || n->nsrc != srcs.size() || n->arg.i != arg.i) return false;
+      if (n->op != op || n->dtype != dtype || n->lanes != lanes || n->nsrc != srcs.size() ||
+          n->arg.i != arg.i)
+        return false;
       for (std::size_t k = 0; k < srcs.size(); ++k)
         if (n->src[k] != srcs[k].node()) return false;
       return true;
@@ -283,9 +286,11 @@ class Graph {
 
   // What identifies a node, as 32 well mixed bits. Sources are Refs or Node pointers.
   template <class Source>
-  static std::uint32_t identity(Op op, DType dtype, int lanes, Arg arg, const Source* srcs, std::size_t nsrc) {
+  static std::uint32_t identity(Op op, DType dtype, int lanes, Arg arg, const Source* srcs,
+                                std::size_t nsrc) {
     constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15u;
-    std::uint64_t h = mix(static_cast<std::uint64_t>(lanes) << 16 | static_cast<std::uint64_t>(dtype) << 8 | static_cast<std::uint64_t>(op),
+    std::uint64_t h = mix(static_cast<std::uint64_t>(lanes) << 16 | static_cast<std::uint64_t>(dtype) << 8 |
+                              static_cast<std::uint64_t>(op),
                           static_cast<std::uint64_t>(arg.i));
     for (std::size_t k = 0; k < nsrc; ++k) h = mix(h, std::bit_cast<std::uintptr_t>(srcs[k]));
     return static_cast<std::uint32_t>((h * kOdd) >> 32);
@@ -299,7 +304,8 @@ class Graph {
     n->dtype = dtype;
     n->op = op;
     n->arg = arg;
-    std::uint64_t h = mix(static_cast<std::uint64_t>(op) << 16 | static_cast<std::uint64_t>(dtype), static_cast<std::uint64_t>(lanes));
+    std::uint64_t h = mix(static_cast<std::uint64_t>(op) << 16 | static_cast<std::uint64_t>(dtype),
+                          static_cast<std::uint64_t>(lanes));
     h = mix(h, has_payload(op, arg) ? arg.p->hash : static_cast<std::uint64_t>(arg.i));
     for (std::uint32_t k = 0; k < nsrc; ++k) {
       Node* s = srcs[k].node();
@@ -321,8 +327,8 @@ class Graph {
     if (n->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) young_.push_back(n);
   }
 
-  // Frees every node without references, in any order of death, without recursion. A node may stand in young_ more
-  // than once; the marks below keep it from being freed twice.
+  // Frees every node without references, in any order of death, without recursion. A node may stand in young_
+  // more than once; the marks below keep it from being freed twice.
   void sweep() {
     {
       std::lock_guard lock(dead_mutex_);
@@ -370,7 +376,8 @@ class Graph {
       }
       delete n->cold;
     }
-    if (has_payload(n->op, n->arg) && n->arg.p->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) young_payloads_.push_back(n->arg.p);
+    if (has_payload(n->op, n->arg) && n->arg.p->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      young_payloads_.push_back(n->arg.p);
     stats_.bytes -= sizeof(Node) + n->nsrc * sizeof(Node*);
     --live_;
     pool_.give(n, n->nsrc);

@@ -1,9 +1,10 @@
-// The one node of every graph: immutable, interned (same op, dtype, sources, argument: same address), counted. Ref is
-// what passes handle while they hold the graph; UOp is the owning 8-byte handle that lives anywhere.
+// The one node of every graph: immutable, interned (same op, dtype, sources, argument: same address),
+// counted. Ref is what passes handle while they hold the graph; UOp is the owning 8-byte handle that lives
+// anywhere.
 //
-// Rules of use. Nodes are made and Refs are used inside a GraphScope, which holds the one lock of the process-wide
-// graph; a node nobody refers to lives until the outermost scope ends. A UOp may be copied and dropped by any thread at
-// any time; reading a node through it needs no lock, since nodes never change.
+// Rules of use. Nodes are made and Refs are used inside a GraphScope, which holds the one lock of the
+// process-wide graph; a node nobody refers to lives until the outermost scope ends. A UOp may be copied and
+// dropped by any thread at any time; reading a node through it needs no lock, since nodes never change.
 #pragma once
 
 #include <atomic>
@@ -33,8 +34,16 @@ inline constexpr int kOpCount = 0
 enum class ArgKind : std::uint8_t { None, Int, Value, Ints, Str, Object, Range, Reduce };
 
 enum OpFlag : std::uint16_t {
-  kLeaf = 1, kMovement = 2, kElementwise = 4, kUnary = 8, kBinary = 16, kTernary = 32, kCommutative = 64,
-  kAssociative = 128, kIdempotent = 256, kComparison = 512,
+  kLeaf = 1,
+  kMovement = 2,
+  kElementwise = 4,
+  kUnary = 8,
+  kBinary = 16,
+  kTernary = 32,
+  kCommutative = 64,
+  kAssociative = 128,
+  kIdempotent = 256,
+  kComparison = 512,
 };
 
 struct OpInfo {
@@ -50,14 +59,25 @@ Op parse_op(std::string_view name);
 
 /// What a loop variable stands for. Order is nesting order from outside, by default.
 enum class RangeKind : std::uint8_t {
-  Device, Thread, Global, Warp, Local, Loop, GroupReduce, Reduce, Upcast, Unroll, Lane,
+  Device,
+  Thread,
+  Global,
+  Warp,
+  Local,
+  Loop,
+  GroupReduce,
+  Reduce,
+  Upcast,
+  Unroll,
+  Lane,
 };
 std::string_view name(RangeKind kind);
 
 /// Where a STAGE puts its value: a buffer of its own, shared memory of a group, a panel private to a thread.
 enum class Place : std::uint8_t { Global, Local, Scratch };
 
-// --- payloads: arguments larger than 8 bytes -----------------------------------------------------------------------
+// --- payloads: arguments larger than 8 bytes
+// -----------------------------------------------------------------------
 
 /// Base of counted arguments. Ints and Str are interned by content; Objects have identity.
 struct Payload {
@@ -82,7 +102,8 @@ union Arg {
   Payload* p;
 };
 
-// --- node ----------------------------------------------------------------------------------------------------------
+// --- node
+// ----------------------------------------------------------------------------------------------------------
 
 struct Node;
 class UOp;
@@ -132,7 +153,8 @@ class Ref {
 
   bool has(OpFlag flag) const { return info(node_->op).flags & flag; }
   bool is_const() const { return node_->op == Op::Const; }
-  /// True if this is the constant v (of an integer or bool type; for floats the exact value, and 0.0 is not -0.0).
+  /// True if this is the constant v (of an integer or bool type; for floats the exact value, and 0.0 is not
+  /// -0.0).
   bool is_const(double v) const {
     if (!is_const()) return false;
     return is_float(dtype()) ? std::bit_cast<std::int64_t>(node_->arg.f) == std::bit_cast<std::int64_t>(v)
@@ -143,7 +165,10 @@ class Ref {
   double f() const { return node_->arg.f; }
   std::span<const std::int64_t> ints() const { return static_cast<IntsPayload*>(node_->arg.p)->values; }
   const std::string& str() const { return static_cast<StrPayload*>(node_->arg.p)->value; }
-  template <class T> T& object() const { return *static_cast<T*>(node_->arg.p); }
+  template <class T>
+  T& object() const {
+    return *static_cast<T*>(node_->arg.p);
+  }
   bool has_object() const { return node_->arg.p != nullptr; }
 
   // Range: arg = id * 256 + kind.
@@ -204,9 +229,11 @@ struct GraphStats {
 };
 GraphStats graph_stats();
 
-// --- making nodes (inside a GraphScope) ----------------------------------------------------------------------------
+// --- making nodes (inside a GraphScope)
+// ----------------------------------------------------------------------------
 
-/// The node with these parts, found or made. Folds nothing and orders nothing; prefer the functions of ir/build.h.
+/// The node with these parts, found or made. Folds nothing and orders nothing; prefer the functions of
+/// ir/build.h.
 Ref intern(Op op, DType dtype, int lanes, std::span<const Ref> srcs, Arg arg = {});
 /// As intern, with constants folded and commutative integer operands ordered. What rewriting uses to rebuild.
 Ref make(Op op, DType dtype, int lanes, std::span<const Ref> srcs, Arg arg = {});
@@ -222,7 +249,8 @@ Payload* str_payload(std::string_view value);
 /// Hands an Object over to the graph.
 Payload* object_payload(Payload* fresh);
 
-// --- facts ---------------------------------------------------------------------------------------------------------
+// --- facts
+// ---------------------------------------------------------------------------------------------------------
 
 /// Everything reachable from the roots, sources before users, each once. No recursion.
 std::vector<Ref> toposort(std::span<const Ref> roots);

@@ -1,5 +1,6 @@
-// Arithmetic on one element, for every elementwise op and dtype: what constant folding and the interpreter compute.
-// Integers wrap and never trap; floats are kept as doubles that hold a value of their dtype, and round once per op.
+// Arithmetic on one element, for every elementwise op and dtype: what constant folding and the interpreter
+// compute. Integers wrap and never trap; floats are kept as doubles that hold a value of their dtype, and
+// round once per op.
 #pragma once
 
 #include "ir/node.h"
@@ -16,11 +17,12 @@ inline Scalar float_scalar(double v) { return Scalar{.f = v}; }
 std::int64_t wrap(DType t, std::int64_t v);
 double round_to(DType t, double v);
 
-/// True for the ops eval_scalar knows: elementwise, but the transcendental functions (their value is that of their
-/// decomposition, so that folded and compiled code agree).
+/// True for the ops eval_scalar knows: elementwise, but the transcendental functions (their value is that of
+/// their decomposition, so that folded and compiled code agree).
 bool is_exact(Op op);
 
-/// The op on sources of type `from` (the comparison's operands, the cast's source, a Where's branches), result `to`.
+/// The op on sources of type `from` (the comparison's operands, the cast's source, a Where's branches),
+/// result `to`.
 Scalar eval_scalar(Op op, DType to, DType from, const Scalar* src);
 
 /// Value conversion: float to int truncates and saturates (NaN gives 0), int to int wraps.
@@ -32,7 +34,8 @@ Scalar from_bits(DType t, std::uint64_t bits);
 std::uint16_t f16_from(double v);
 double f16_value(std::uint16_t bits);
 
-/// Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011); low word first.
+/// Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011); low
+/// word first.
 std::uint64_t threefry2x32(std::uint64_t counter, std::uint64_t key);
 
 /// Floor division and modulo as the ops define them: by zero 0, the smallest by -1 wraps.

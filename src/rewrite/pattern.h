@@ -1,5 +1,5 @@
-// The rule language. A rule is data: a pattern on the left, a pattern or a function on the right, a condition if need
-// be. Both sides are written with the operators of the graph:
+// The rule language. A rule is data: a pattern on the left, a pattern or a function on the right, a condition
+// if need be. Both sides are written with the operators of the graph:
 //
 //   constexpr Rule kTerms[] = {
 //     rule((x + c0) + c1,   x + (c0 + c1)),
@@ -7,9 +7,10 @@
 //     rule(node(Op::Cast, x), fold_cast),                    // Ref fold_cast(const Match&), null for "no"
 //   };
 //
-// x y z w match anything, c0 c1 c2 constants, p q bools; a repeated name must be the same node. Constants fold when
-// nodes are made, so c0 + c1 on the right is a constant. Operands of commutative ops match in either order. Literals on
-// the left match constants of that value, on the right they take the dtype of what stands beside them.
+// x y z w match anything, c0 c1 c2 constants, p q bools; a repeated name must be the same node. Constants
+// fold when nodes are made, so c0 + c1 on the right is a constant. Operands of commutative ops match in
+// either order. Literals on the left match constants of that value, on the right they take the dtype of what
+// stands beside them.
 #pragma once
 
 #include <array>
@@ -23,9 +24,9 @@ namespace pg {
 struct PatNode {
   enum Kind : std::uint8_t { Any, Bool, Constant, Literal, Node, AnyArity, Lo, Hi } kind = Any;
   Op op = Op::Const;
-  std::uint8_t slot = 0;   // Any, Bool, Constant, Lo, Hi: which capture
-  std::uint8_t nsrc = 0;   // Node
-  double value = 0;        // Literal
+  std::uint8_t slot = 0;  // Any, Bool, Constant, Lo, Hi: which capture
+  std::uint8_t nsrc = 0;  // Node
+  double value = 0;       // Literal
 };
 
 /// A pattern: its nodes in prefix order.
@@ -36,7 +37,8 @@ struct Pat {
 
   constexpr Pat() = default;
   constexpr Pat(PatNode one) : n(1) { nodes[0] = one; }
-  constexpr Pat(int literal) : Pat(PatNode{.kind = PatNode::Literal, .value = static_cast<double>(literal)}) {}
+  constexpr Pat(int literal)
+      : Pat(PatNode{.kind = PatNode::Literal, .value = static_cast<double>(literal)}) {}
   constexpr Pat(double literal) : Pat(PatNode{.kind = PatNode::Literal, .value = literal}) {}
   constexpr bool empty() const { return n == 0; }
 };
@@ -49,8 +51,8 @@ struct Capture : Pat {
 
 namespace pat {
 
-inline constexpr Capture x{PatNode::Any, 0}, y{PatNode::Any, 1}, z{PatNode::Any, 2}, w{PatNode::Any, 3}, p{PatNode::Bool, 4},
-    q{PatNode::Bool, 5};
+inline constexpr Capture x{PatNode::Any, 0}, y{PatNode::Any, 1}, z{PatNode::Any, 2}, w{PatNode::Any, 3},
+    p{PatNode::Bool, 4}, q{PatNode::Bool, 5};
 inline constexpr Capture c0{PatNode::Constant, 6}, c1{PatNode::Constant, 7}, c2{PatNode::Constant, 8};
 inline constexpr int kSlots = 9;
 
@@ -62,7 +64,8 @@ consteval Pat compose(PatNode root, std::initializer_list<Pat> kids) {
   return out;
 }
 /// The op with exactly these sources.
-template <class... Kids> consteval Pat node(Op op, const Kids&... kids) {
+template <class... Kids>
+consteval Pat node(Op op, const Kids&... kids) {
   return compose(PatNode{.kind = PatNode::Node, .op = op}, {Pat(kids)...});
 }
 /// The op, whatever its sources.
@@ -109,7 +112,10 @@ class Match {
  public:
   Ref root;
   /// What the caller of rewrite passed along.
-  template <class T> T& ctx() const { return *static_cast<T*>(ctx_); }
+  template <class T>
+  T& ctx() const {
+    return *static_cast<T*>(ctx_);
+  }
   Ref operator[](const Capture& c) const { return slots_[c.slot()]; }
 
   explicit Match(void* ctx = nullptr) : ctx_(ctx) {}
@@ -120,11 +126,11 @@ class Match {
   void* ctx_;
 };
 
-/// Dtypes of the root for which a rule holds. For comparisons, of the operands. Ints include the weak one; Indices is the
-/// weak integer alone, which does not wrap.
+/// Dtypes of the root for which a rule holds. For comparisons, of the operands. Ints include the weak one;
+/// Indices is the weak integer alone, which does not wrap.
 enum class Domain : std::uint8_t { Any, Ints, Floats, Bools, IntsAndBools, Indices };
-inline constexpr Domain ints = Domain::Ints, floats = Domain::Floats, bools = Domain::Bools, exact = Domain::IntsAndBools,
-                        indices = Domain::Indices;
+inline constexpr Domain ints = Domain::Ints, floats = Domain::Floats, bools = Domain::Bools,
+                        exact = Domain::IntsAndBools, indices = Domain::Indices;
 
 struct When {
   Pat condition;
@@ -158,10 +164,12 @@ consteval bool bound(const Pat& left, const Pat& right) {
 /// left => right. A name that the left side does not bind does not compile.
 consteval Rule rule(Pat left, Pat right, Domain domain = Domain::Any, When condition = {},
                     std::source_location at = std::source_location::current()) {
-  if (!detail::bound(left, right) || !detail::bound(left, condition.condition)) throw "a name is not bound by the left side";
+  if (!detail::bound(left, right) || !detail::bound(left, condition.condition))
+    throw "a name is not bound by the left side";
   return {left, right, nullptr, domain, condition.condition, at.file_name(), at.line()};
 }
-consteval Rule rule(Pat left, Pat right, When condition, std::source_location at = std::source_location::current()) {
+consteval Rule rule(Pat left, Pat right, When condition,
+                    std::source_location at = std::source_location::current()) {
   return rule(left, right, Domain::Any, condition, at);
 }
 /// left => function(match), where null means that the rule does not apply.

@@ -24,7 +24,8 @@ Wide floor_mod(Wide a, Wide b) {
 
 }  // namespace
 
-// Interprets patterns. Prefix order makes a pattern's end known only by walking it, so each step returns where it stopped.
+// Interprets patterns. Prefix order makes a pattern's end known only by walking it, so each step returns
+// where it stopped.
 class Matcher {
  public:
   Matcher(Match& m) : m_(m) {}
@@ -38,30 +39,46 @@ class Matcher {
   Wide value(const Pat& pattern, int& at) const {
     const PatNode& p = pattern.nodes[at++];
     switch (p.kind) {
-      case PatNode::Literal: return static_cast<std::int64_t>(p.value);
-      case PatNode::Lo: return low(m_.slots_[p.slot]);
-      case PatNode::Hi: return high(m_.slots_[p.slot]);
+      case PatNode::Literal:
+        return static_cast<std::int64_t>(p.value);
+      case PatNode::Lo:
+        return low(m_.slots_[p.slot]);
+      case PatNode::Hi:
+        return high(m_.slots_[p.slot]);
       case PatNode::Node: {
         Wide a = value(pattern, at), b = p.nsrc > 1 ? value(pattern, at) : 0;
         switch (p.op) {
-          case Op::Neg: return -a;
-          case Op::Add: return a + b;
-          case Op::Sub: return a - b;
+          case Op::Neg:
+            return -a;
+          case Op::Add:
+            return a + b;
+          case Op::Sub:
+            return a - b;
           case Op::Mul: {
             Wide r;
             if (__builtin_mul_overflow(a, b, &r)) r = (a < 0) == (b < 0) ? kWidest : -kWidest;
             return r;
           }
-          case Op::FloorDiv: return b == 0 ? 0 : (a - floor_mod(a, b)) / b;
-          case Op::FloorMod: return floor_mod(a, b);
-          case Op::And: return a & b;
-          case Op::Or: return a | b;
-          case Op::CmpLt: return a < b;
-          case Op::CmpEq: return a == b;
-          case Op::CmpNe: return a != b;
-          case Op::Max: return std::max(a, b);
-          case Op::Min: return std::min(a, b);
-          default: throw InternalError("[rule] " + std::string(info(p.op).name) + " in a condition");
+          case Op::FloorDiv:
+            return b == 0 ? 0 : (a - floor_mod(a, b)) / b;
+          case Op::FloorMod:
+            return floor_mod(a, b);
+          case Op::And:
+            return a & b;
+          case Op::Or:
+            return a | b;
+          case Op::CmpLt:
+            return a < b;
+          case Op::CmpEq:
+            return a == b;
+          case Op::CmpNe:
+            return a != b;
+          case Op::Max:
+            return std::max(a, b);
+          case Op::Min:
+            return std::min(a, b);
+          default:
+            throw InternalError("[rule] " + std::string(info(p.op).name) + " in a condition");
         }
       }
       default: {
@@ -75,9 +92,12 @@ class Matcher {
   Ref build(const Pat& pattern, int& at, Ref like) const {
     const PatNode& p = pattern.nodes[at++];
     switch (p.kind) {
-      case PatNode::Literal: return const_like(like, p.value);
-      case PatNode::Node: break;
-      default: return m_.slots_[p.slot];
+      case PatNode::Literal:
+        return const_like(like, p.value);
+      case PatNode::Node:
+        break;
+      default:
+        return m_.slots_[p.slot];
     }
     // Literals take the dtype of a sibling, so siblings are built first: skip them, then come back.
     absl::InlinedVector<Ref, 3> srcs(p.nsrc);
@@ -122,18 +142,21 @@ class Matcher {
       case PatNode::Constant:
         if (!constant(node)) return false;
         return capture(p.slot, node);
-      case PatNode::Any: return capture(p.slot, node);
+      case PatNode::Any:
+        return capture(p.slot, node);
       case PatNode::Literal: {
         Ref c = constant(node);
         return c && c.is_const(p.value);
       }
-      case PatNode::AnyArity: return node.is(p.op);
+      case PatNode::AnyArity:
+        return node.is(p.op);
       case PatNode::Node:
         if (!node.is(p.op) || node.nsrc() != p.nsrc) return false;
         for (int k = 0; k < p.nsrc; ++k)
           if (!step(pattern, at, node.src(k))) return false;
         return true;
-      default: return false;
+      default:
+        return false;
     }
   }
 
@@ -156,7 +179,7 @@ class Matcher {
 struct RuleSet::Candidate {
   Pat left;
   const Rule* rule;
-  std::size_t place;       // in the set
+  std::size_t place;         // in the set
   std::int16_t second = -1;  // op the second source must have
 };
 
@@ -202,11 +225,16 @@ bool in_domain(Domain domain, Ref node) {
   if (domain == Domain::Any) return true;
   DType t = node.has(kComparison) ? node.src(0).dtype() : node.dtype();
   switch (domain) {
-    case Domain::Ints: return is_int(t);
-    case Domain::Floats: return is_float(t);
-    case Domain::Bools: return t == DType::Bool;
-    case Domain::Indices: return t == DType::WeakInt;
-    default: return is_int(t) || t == DType::Bool;
+    case Domain::Ints:
+      return is_int(t);
+    case Domain::Floats:
+      return is_float(t);
+    case Domain::Bools:
+      return t == DType::Bool;
+    case Domain::Indices:
+      return t == DType::WeakInt;
+    default:
+      return is_int(t) || t == DType::Bool;
   }
 }
 
@@ -231,7 +259,8 @@ constexpr std::uint64_t kWatched = 1000;
   if (running.by_rule)
     for (auto [rule, n] : *running.by_rule) last.emplace_back(n, rule);
   std::sort(last.begin(), last.end(), std::greater<>());
-  std::string text = std::string("[rewrite] the pass \"") + options.name + "\" does not come to an end; last fired:";
+  std::string text =
+      std::string("[rewrite] the pass \"") + options.name + "\" does not come to an end; last fired:";
   for (std::size_t i = 0; i < std::min<std::size_t>(last.size(), 6); ++i)
     text += " " + std::string(last[i].second->file) + ":" + std::to_string(last[i].second->line);
   throw InternalError(text);
@@ -255,7 +284,8 @@ RuleSet::RuleSet(std::vector<const Rule*> rules) : rules_(std::move(rules)) {
       Candidate c{left, rules_[place], place, static_cast<std::int16_t>(child_op(left, 1))};
       int root = static_cast<int>(left.nodes[0].op);
       for (int f = 0; f <= kOpCount; ++f)
-        if (first < 0 || f == first) index->lists[static_cast<std::size_t>(root * (kOpCount + 1) + f)].push_back(c);
+        if (first < 0 || f == first)
+          index->lists[static_cast<std::size_t>(root * (kOpCount + 1) + f)].push_back(c);
     }
   }
   index_ = std::move(index);
@@ -271,7 +301,8 @@ Ref RuleSet::apply(Ref node, void* ctx) const {
   if (!index_) return nullptr;
   int first = node.nsrc() ? static_cast<int>(node.src(0).op()) : kOpCount;
   int second = node.nsrc() > 1 ? static_cast<int>(node.src(1).op()) : -1;
-  for (const Candidate& c : index_->lists[static_cast<std::size_t>(static_cast<int>(node.op()) * (kOpCount + 1) + first)]) {
+  for (const Candidate& c :
+       index_->lists[static_cast<std::size_t>(static_cast<int>(node.op()) * (kOpCount + 1) + first)]) {
     if (c.second >= 0 && c.second != second) continue;
     if (!in_domain(c.rule->domain, node)) continue;
     if (t_running) ++t_running->attempts;
@@ -389,9 +420,12 @@ Ref rewrite(Ref root, const RuleSet& rules, const RewriteOptions& options) {
   g_totals.fired += running.fired;
   if (watched) {
     std::vector<std::pair<const Rule*, std::uint64_t>> fired(by_rule.begin(), by_rule.end());
-    std::sort(fired.begin(), fired.end(), [](auto& a, auto& b) { return std::tuple(b.second, a.first->line) < std::tuple(a.second, b.first->line); });
+    std::sort(fired.begin(), fired.end(), [](auto& a, auto& b) {
+      return std::tuple(b.second, a.first->line) < std::tuple(a.second, b.first->line);
+    });
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    PassRecord record{options.name, root, result, running.attempts, becomes.size(), seconds, std::move(fired)};
+    PassRecord record{options.name,   root,    result,          running.attempts,
+                      becomes.size(), seconds, std::move(fired)};
     if (t_observer) t_observer(record);
     if (detail::tracing()) detail::trace_pass(record);
   }

@@ -1,5 +1,6 @@
-// Rule sets and the driver: a pass is one call of rewrite with a name, a graph and a set of rules. Sets are built once
-// from lists (with + to join them) and never change; the driver uses an explicit stack, so depth is no limit.
+// Rule sets and the driver: a pass is one call of rewrite with a name, a graph and a set of rules. Sets are
+// built once from lists (with + to join them) and never change; the driver uses an explicit stack, so depth
+// is no limit.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,8 @@ namespace pg {
 class RuleSet {
  public:
   RuleSet() = default;
-  template <std::size_t N> RuleSet(const Rule (&rules)[N]) : RuleSet(std::span<const Rule>(rules)) {}
+  template <std::size_t N>
+  RuleSet(const Rule (&rules)[N]) : RuleSet(std::span<const Rule>(rules)) {}
   explicit RuleSet(std::span<const Rule> rules);
   friend RuleSet operator+(const RuleSet& a, const RuleSet& b);
 
@@ -33,21 +35,24 @@ class RuleSet {
 };
 
 struct RewriteOptions {
-  /// Names the pass in traces, statistics and DEBUG output. An optional pass can be skipped by this name (DEBUG_SKIP).
+  /// Names the pass in traces, statistics and DEBUG output. An optional pass can be skipped by this name
+  /// (DEBUG_SKIP).
   const char* name = "";
   void* ctx = nullptr;
-  /// Rules see a node before its sources were rewritten, and again nothing of what they made; else after, until no rule
-  /// applies.
+  /// Rules see a node before its sources were rewritten, and again nothing of what they made; else after,
+  /// until no rule applies.
   bool top_down = false;
   bool optional = false;
   /// Rules that may fire before the pass is given up as endless.
   std::uint64_t budget = 20'000'000;
 };
 
-/// Rewrites everything reachable from root. Throws InternalError, naming rules, if they do not come to an end.
+/// Rewrites everything reachable from root. Throws InternalError, naming rules, if they do not come to an
+/// end.
 Ref rewrite(Ref root, const RuleSet& rules, const RewriteOptions& options);
 
-// --- looking on ----------------------------------------------------------------------------------------------------
+// --- looking on
+// ----------------------------------------------------------------------------------------------------
 
 /// What one pass did, for the trace and the statistics.
 struct PassRecord {
@@ -58,7 +63,8 @@ struct PassRecord {
   double seconds;
   std::vector<std::pair<const Rule*, std::uint64_t>> fired;
 };
-/// Called after each pass of this thread, within the graph's scope; null to stop. Returns the former observer.
+/// Called after each pass of this thread, within the graph's scope; null to stop. Returns the former
+/// observer.
 using PassObserver = std::function<void(const PassRecord&)>;
 PassObserver observe_passes(PassObserver observer);
 

@@ -37,14 +37,15 @@ namespace fn = functions;
 
 const Target& target(const Match& m) { return m.ctx<const Target>(); }
 
-// A float op on a dtype the target only stores is computed in f32 and rounded back: exact for one op, since f32 has
-// more than twice the digits (Figueroa, "When is double rounding innocuous?", 1995).
+// A float op on a dtype the target only stores is computed in f32 and rounded back: exact for one op, since
+// f32 has more than twice the digits (Figueroa, "When is double rounding innocuous?", 1995).
 Ref in_f32(const Match& m) {
   DType t = m.root.dtype();
   if ((t != f16 && t != bf16) || target(m).computes.has(t)) return nullptr;
   std::array<Ref, 3> wide;
   for (int i = 0; i < m.root.nsrc(); ++i) wide[static_cast<std::size_t>(i)] = cast(m.root.src(i), f32);
-  return cast(alu(m.root.op(), std::span<const Ref>(wide.data(), static_cast<std::size_t>(m.root.nsrc()))), t);
+  return cast(alu(m.root.op(), std::span<const Ref>(wide.data(), static_cast<std::size_t>(m.root.nsrc()))),
+              t);
 }
 Ref compare_in_f32(const Match& m) {
   DType t = m.root.src(0).dtype();
@@ -64,7 +65,8 @@ Ref reduce_in_f32(const Match& m) {
 }
 
 // One of a family of functions by dtype; 16-bit floats go through f32 and round once more.
-template <Ref (*F32)(const Ref&), Ref (*F64)(const Ref&)> Ref function(const Match& m) {
+template <Ref (*F32)(const Ref&), Ref (*F64)(const Ref&)>
+Ref function(const Match& m) {
   Ref x = m.root.src(0);
   if (target(m).has(m.root.op())) return nullptr;
   if (x.dtype() == f32) return F32(x);
@@ -107,7 +109,8 @@ Ref threefry(const Match& m) {
   for (std::uint32_t i = 0; i < 5; ++i) {
     for (int r : kRotations[i % 2]) {
       x0 = x0 + x1;
-      x1 = ((x1 << word(static_cast<std::uint32_t>(r))) | (x1 >> word(static_cast<std::uint32_t>(32 - r)))) ^ x0;
+      x1 = ((x1 << word(static_cast<std::uint32_t>(r))) | (x1 >> word(static_cast<std::uint32_t>(32 - r)))) ^
+           x0;
     }
     x0 = x0 + ks[(i + 1) % 3];
     x1 = x1 + ks[(i + 2) % 3] + word(i + 1);
@@ -129,18 +132,24 @@ constexpr Rule kFunctions[] = {
 };
 
 constexpr Rule kNarrowFloats[] = {
-    rule(any(Op::Reduce), reduce_in_f32),
-    rule(any(Op::Neg), in_f32), rule(any(Op::Trunc), in_f32), rule(any(Op::Sqrt), in_f32), rule(any(Op::Add), in_f32),
-    rule(any(Op::Sub), in_f32), rule(any(Op::Mul), in_f32),   rule(any(Op::Div), in_f32),  rule(any(Op::Max), in_f32),
-    rule(any(Op::Min), in_f32), rule(any(Op::MulAcc), in_f32), rule(any(Op::CmpLt), compare_in_f32),
+    rule(any(Op::Reduce), reduce_in_f32), rule(any(Op::Neg), in_f32),
+    rule(any(Op::Trunc), in_f32),         rule(any(Op::Sqrt), in_f32),
+    rule(any(Op::Add), in_f32),           rule(any(Op::Sub), in_f32),
+    rule(any(Op::Mul), in_f32),           rule(any(Op::Div), in_f32),
+    rule(any(Op::Max), in_f32),           rule(any(Op::Min), in_f32),
+    rule(any(Op::MulAcc), in_f32),        rule(any(Op::CmpLt), compare_in_f32),
     rule(any(Op::CmpEq), compare_in_f32), rule(any(Op::CmpNe), compare_in_f32),
 };
 
 bool is_power_of_two(std::int64_t v) { return v > 0 && std::has_single_bit(static_cast<std::uint64_t>(v)); }
-Ref log2_of(Ref c) { return const_like(c, std::countr_zero(static_cast<std::uint64_t>((c.is(Op::Splat) ? c.src(0) : c).i()))); }
+Ref log2_of(Ref c) {
+  return const_like(c, std::countr_zero(static_cast<std::uint64_t>((c.is(Op::Splat) ? c.src(0) : c).i())));
+}
 std::int64_t value_of(Ref c) { return (c.is(Op::Splat) ? c.src(0) : c).i(); }
 
-Ref div_by_shift(const Match& m) { return is_power_of_two(value_of(m[c0])) ? m[x] >> log2_of(m[c0]) : nullptr; }
+Ref div_by_shift(const Match& m) {
+  return is_power_of_two(value_of(m[c0])) ? m[x] >> log2_of(m[c0]) : nullptr;
+}
 Ref mod_by_mask(const Match& m) {
   std::int64_t c = value_of(m[c0]);
   return is_power_of_two(c) ? m[x] & const_like(m[x], static_cast<double>(c - 1)) : nullptr;

@@ -1,5 +1,5 @@
-// What a target cannot do, in terms of what it can: functions, narrow floats, threefry before index arithmetic gets its
-// dtypes; shifts for powers of two and the like after.
+// What a target cannot do, in terms of what it can: functions, narrow floats, threefry before index
+// arithmetic gets its dtypes; shifts for powers of two and the like after.
 #pragma once
 
 #include "ir/target.h"

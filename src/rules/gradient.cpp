@@ -11,7 +11,8 @@ using namespace pg::pat;
 
 using Refs = absl::InlinedVector<Ref, 8>;
 
-// In this list r is the node's value and g its gradient; a share is the source it goes to and what goes there.
+// In this list r is the node's value and g its gradient; a share is the source it goes to and what goes
+// there.
 constexpr Capture r = pat::z, g = pat::w;
 
 struct Share {
@@ -22,10 +23,13 @@ consteval Share share(Pat to, Pat gradient) { return {to, gradient}; }
 consteval Rule grad(Pat forward, Share a, std::source_location at = std::source_location::current()) {
   return rule(node(Op::Tuple, forward, r, g), node(Op::Tuple, a.to, a.gradient), Domain::Any, {}, at);
 }
-consteval Rule grad(Pat forward, Share a, Share b, std::source_location at = std::source_location::current()) {
-  return rule(node(Op::Tuple, forward, r, g), node(Op::Tuple, a.to, a.gradient, b.to, b.gradient), Domain::Any, {}, at);
+consteval Rule grad(Pat forward, Share a, Share b,
+                    std::source_location at = std::source_location::current()) {
+  return rule(node(Op::Tuple, forward, r, g), node(Op::Tuple, a.to, a.gradient, b.to, b.gradient),
+              Domain::Any, {}, at);
 }
-consteval Rule grad(Op op, Rule::Function function, std::source_location at = std::source_location::current()) {
+consteval Rule grad(Op op, Rule::Function function,
+                    std::source_location at = std::source_location::current()) {
   return rule(node(Op::Tuple, any(op), r, g), function, Domain::Any, {}, at);
 }
 consteval Pat exp(Pat a) { return node(Op::Exp, a); }
@@ -45,9 +49,12 @@ Refs sizes_of(Ref shape) {
 Ref shape_of_sizes(const Refs& sizes) { return shape_node(std::span<const Ref>(sizes.data(), sizes.size())); }
 
 // A sum in the dtype sums are kept in.
-Ref wide_sum(Ref x, std::uint64_t axes) { return cast(reduce(cast(x, accumulator(x.dtype())), Op::Add, axes), x.dtype()); }
+Ref wide_sum(Ref x, std::uint64_t axes) {
+  return cast(reduce(cast(x, accumulator(x.dtype())), Op::Add, axes), x.dtype());
+}
 
-// --- ops that need more than a pattern ---------------------------------------------------------------------------------
+// --- ops that need more than a pattern
+// ---------------------------------------------------------------------------------
 
 Ref cast_back(const Match& m) {
   Ref n = m[r], x = n.src(0);
@@ -100,7 +107,8 @@ Ref product_of_others(Ref x, std::uint64_t axes) {
   Ref at = make(Op::Arange, DType::I32, {shape_node(std::span<const Ref>(&count, 1))});
   Ref own = eq(reshape(at, shape_of_sizes({count, idx(1)})), at);
   Ref square = where(own, const_like(x, 1), reshape(permute(x, order), shape_of_sizes(row)));
-  Ref products = reshape(reduce(square, Op::Mul, std::uint64_t{1} << (rank(shape_of(square)) - 1)), shape_of_sizes(result));
+  Ref products = reshape(reduce(square, Op::Mul, std::uint64_t{1} << (rank(shape_of(square)) - 1)),
+                         shape_of_sizes(result));
   Refs permuted;
   for (std::int64_t axis : order) permuted.push_back(dim(shape, static_cast<int>(axis)));
   return permute(reshape(products, shape_of_sizes(permuted)), back);
@@ -110,14 +118,18 @@ Ref reduction(const Match& m) {
   Ref n = m[r], x = n.src(0);
   std::uint64_t axes = n.reduce_axes();
   switch (n.reduce_op()) {
-    case Op::Add: return shares({x, expand(m[g], shape_of(x))});
-    case Op::Max: case Op::Min: {
+    case Op::Add:
+      return shares({x, expand(m[g], shape_of(x))});
+    case Op::Max:
+    case Op::Min: {
       // Equal extremes share evenly.
       Ref hit = eq(x, n), count = wide_sum(cast(hit, x.dtype()), axes);
       return shares({x, where(hit, m[g] / count, zero_like(x))});
     }
-    case Op::Mul: return shares({x, m[g] * product_of_others(x, axes)});
-    default: return nullptr;
+    case Op::Mul:
+      return shares({x, m[g] * product_of_others(x, axes)});
+    default:
+      return nullptr;
   }
 }
 
@@ -139,8 +151,8 @@ Ref cat_pieces(const Match& m) {
   return make(Op::Tuple, DType::Void, 1, out);
 }
 
-// Every row of x gets the sum of what was read from it: a product with the one-hot matrix of the rows, which never
-// becomes memory.
+// Every row of x gets the sum of what was read from it: a product with the one-hot matrix of the rows, which
+// never becomes memory.
 Ref scattered(const Match& m) {
   Ref n = m[r], x = n.src(0), rows = n.src(1), shape = shape_of(x);
   int read = rank(shape_of(rows)), rest = rank(shape) - 1;
@@ -274,10 +286,18 @@ Ref sum_through(Ref x, std::uint64_t axes) {
   for (std::size_t i = steps.size(); i-- > 0;) {
     Ref s = steps[i];
     switch (s.op()) {
-      case Op::Reshape: v = reshape(v, under(s.src(1))); break;
-      case Op::Flip: v = flip(v, static_cast<std::uint64_t>(s.i()) << lead.size()); break;
-      case Op::Pad: v = pad(v, under(s.src(1)), at_zero(s.src(2))); break;
-      case Op::Shrink: v = shrink(v, under(s.src(1)), at_zero(s.src(2))); break;
+      case Op::Reshape:
+        v = reshape(v, under(s.src(1)));
+        break;
+      case Op::Flip:
+        v = flip(v, static_cast<std::uint64_t>(s.i()) << lead.size());
+        break;
+      case Op::Pad:
+        v = pad(v, under(s.src(1)), at_zero(s.src(2)));
+        break;
+      case Op::Shrink:
+        v = shrink(v, under(s.src(1)), at_zero(s.src(2)));
+        break;
       default: {
         absl::InlinedVector<std::int64_t, 8> axes_of_step;
         for (std::size_t k = 0; k < lead.size(); ++k) axes_of_step.push_back(static_cast<std::int64_t>(k));
@@ -295,13 +315,18 @@ Ref sum_through(Ref x, std::uint64_t axes) {
 Ref transpose_movement(Ref n, Ref x) {
   Ref from = shape_of(n.src(0));
   switch (n.op()) {
-    case Op::Reshape: return reshape(x, from);
-    case Op::Flip: return flip(x, static_cast<std::uint64_t>(n.i()));
-    case Op::Pad: return shrink(x, from, n.src(2));
-    case Op::Shrink: return pad(x, from, n.src(2));
+    case Op::Reshape:
+      return reshape(x, from);
+    case Op::Flip:
+      return flip(x, static_cast<std::uint64_t>(n.i()));
+    case Op::Pad:
+      return shrink(x, from, n.src(2));
+    case Op::Shrink:
+      return pad(x, from, n.src(2));
     case Op::Permute: {
       absl::InlinedVector<std::int64_t, 8> back(n.ints().size());
-      for (std::size_t i = 0; i < back.size(); ++i) back[static_cast<std::size_t>(n.ints()[i])] = static_cast<std::int64_t>(i);
+      for (std::size_t i = 0; i < back.size(); ++i)
+        back[static_cast<std::size_t>(n.ints()[i])] = static_cast<std::int64_t>(i);
       return permute(x, back);
     }
     case Op::Expand: {
@@ -312,14 +337,23 @@ Ref transpose_movement(Ref n, Ref x) {
         if (i < extra || !same(dim(to, i), dim(from, i - extra))) axes |= std::uint64_t{1} << i;
       return reshape(sum_through(x, axes), from);
     }
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
 bool may_spoil_zero(Ref n) {
   switch (n.op()) {
-    case Op::Add: case Op::Sub: case Op::Neg: case Op::Cast: case Op::Where: case Op::Max: case Op::Min: return false;
-    default: return n.has(kElementwise);
+    case Op::Add:
+    case Op::Sub:
+    case Op::Neg:
+    case Op::Cast:
+    case Op::Where:
+    case Op::Max:
+    case Op::Min:
+      return false;
+    default:
+      return n.has(kElementwise);
   }
 }
 

@@ -112,8 +112,17 @@ Ref where_law(const Match& m) {
 }
 Ref bitcast_law(const Match& m) {
   DType from = m.root.src(0).dtype(), to = m.root.dtype();
-  if (is_weak(from) || is_weak(to) || itemsize(from) != itemsize(to))
-    return no(m, "bits of " + std::string(name(from)) + " are no " + std::string(name(to)));
+  bool fits = !is_weak(from) && !is_weak(to);
+  if (fits && itemsize(from) != itemsize(to)) {
+    // Elements of another size: those of the last axis are taken apart, or put together.
+    Ref shape = shape_of(m.root.src(0));
+    Ref last = rank(shape) > 0 ? dim(shape, rank(shape) - 1) : Ref();
+    fits = last && (itemsize(from) > itemsize(to) ||
+                    (last.is_const() && last.i() * static_cast<std::int64_t>(itemsize(from)) %
+                                                static_cast<std::int64_t>(itemsize(to)) ==
+                                            0));
+  }
+  if (!fits) return no(m, "bits of " + std::string(name(from)) + " are no " + std::string(name(to)));
   return elementwise(m, is_any);
 }
 
@@ -291,6 +300,7 @@ Ref base_of_view(Ref view) {
       case Op::Reshape:
       case Op::Permute:
       case Op::Shrink:
+      case Op::Pad:  // a strided slice: what it adds is shrunk away again
       case Op::Flip:
       case Op::Bitcast:
       case Op::Detach:

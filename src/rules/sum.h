@@ -48,7 +48,8 @@ class Sum {
   /// The product, multiplied out. Of few terms, so that it stays small.
   friend Sum operator*(const Sum& a, const Sum& b);
 
-  /// What the bounds of the bases say, and that a range ends below its extent. Only of Exact sums, and of weak ones.
+  /// What the bounds of the bases say, and that a range ends below its extent. Only of Exact sums, and of
+  /// weak ones.
   Bounds bounds() const;
   /// True if a node of this dtype holds the value without wrapping.
   bool fits() const;

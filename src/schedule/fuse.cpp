@@ -1,5 +1,5 @@
-// Which values get storage of their own, and how every kernel reaches what it reads. Works from results to inputs: when
-// a node's turn comes, all its users are placed, so what each of them needs of it is known.
+// Which values get storage of their own, and how every kernel reaches what it reads. Works from results to
+// inputs: when a node's turn comes, all its users are placed, so what each of them needs of it is known.
 #include <algorithm>
 
 #include "schedule/plan.h"
@@ -7,23 +7,45 @@
 namespace pg::schedule {
 namespace {
 
-bool passes_through(Ref n) { return n.is(Op::Detach) || n.is(Op::Leaf) || n.is(Op::ContiguousBackward) || n.is(Op::Contiguous); }
+bool passes_through(Ref n) {
+  return n.is(Op::Detach) || n.is(Op::Leaf) || n.is(Op::ContiguousBackward) || n.is(Op::Contiguous);
+}
 
 // The base of a view that is written, past movements and bitcasts.
 Ref view_base(Ref view) {
-  while (view.has(kMovement) || view.is(Op::Bitcast) || view.is(Op::Detach) || view.is(Op::Leaf)) view = view.src(0);
+  while (view.has(kMovement) || view.is(Op::Bitcast) || view.is(Op::Detach) || view.is(Op::Leaf))
+    view = view.src(0);
   return view;
 }
 
 // Arithmetic per element, in units of a simple vector instruction.
 double own_work(Ref n) {
   switch (n.op()) {
-    case Op::Cast: case Op::Bitcast: return 0;
-    case Op::Div: case Op::Sqrt: case Op::FloorDiv: case Op::FloorMod: case Op::CDiv: case Op::CMod: return 4;
-    case Op::Exp: case Op::Exp2: case Op::Log: case Op::Log2: case Op::Tanh: return 12;
-    case Op::Sin: case Op::Cos: case Op::Erf: case Op::Pow: return 30;
-    case Op::Threefry: return 80;
-    default: return n.has(kElementwise) ? 1 : 0;
+    case Op::Cast:
+    case Op::Bitcast:
+      return 0;
+    case Op::Div:
+    case Op::Sqrt:
+    case Op::FloorDiv:
+    case Op::FloorMod:
+    case Op::CDiv:
+    case Op::CMod:
+      return 4;
+    case Op::Exp:
+    case Op::Exp2:
+    case Op::Log:
+    case Op::Log2:
+    case Op::Tanh:
+      return 12;
+    case Op::Sin:
+    case Op::Cos:
+    case Op::Erf:
+    case Op::Pow:
+      return 30;
+    case Op::Threefry:
+      return 80;
+    default:
+      return n.has(kElementwise) ? 1 : 0;
   }
 }
 
@@ -149,7 +171,9 @@ void Planner::process(Ref n) {
     if (stored) {
       // What no source places is made where it is first read.
       std::string& device = devices_[n.node()];
-      if (device.empty() && !entries.empty()) device = kernels_[static_cast<std::size_t>(entries_[static_cast<std::size_t>(entries[0])].kernel)].device;
+      if (device.empty() && !entries.empty())
+        device =
+            kernels_[static_cast<std::size_t>(entries_[static_cast<std::size_t>(entries[0])].kernel)].device;
       if (n.is(Op::After)) {
         start_write(n);
       } else if (n.is(Op::Copy)) {
@@ -196,13 +220,16 @@ int Planner::entry(Ref node, int kernel, const Index& index, double evals, bool 
   auto& list = uses_[node.node()];
   for (int id : list) {
     Entry& e = entries_[static_cast<std::size_t>(id)];
-    if (e.kernel == kernel && same(e.index.valid, index.valid) && std::equal(e.index.at.begin(), e.index.at.end(), index.at.begin(), index.at.end(), [](Ref a, Ref b) { return same(a, b); })) {
+    if (e.kernel == kernel && same(e.index.valid, index.valid) &&
+        std::equal(e.index.at.begin(), e.index.at.end(), index.at.begin(), index.at.end(),
+                   [](Ref a, Ref b) { return same(a, b); })) {
       e.in_reduce |= in_reduce;
       return id;
     }
   }
   int id = static_cast<int>(entries_.size());
-  entries_.push_back({.node = node, .kernel = kernel, .index = index, .evals = evals, .in_reduce = in_reduce});
+  entries_.push_back(
+      {.node = node, .kernel = kernel, .index = index, .evals = evals, .in_reduce = in_reduce});
   list.push_back(id);
   return id;
 }
@@ -233,18 +260,21 @@ void Planner::start_kernel(Ref node, int buffer) {
   int k = open_kernel(node, buffer, shape_of(node));
   KernelPlan& kernel = kernels_[static_cast<std::size_t>(k)];
   kernel.value = static_cast<int>(entries_.size());
-  entries_.push_back({.node = node, .kernel = k, .index = kernel.target, .evals = elements(node), .in_reduce = false});
+  entries_.push_back(
+      {.node = node, .kernel = k, .index = kernel.target, .evals = elements(node), .in_reduce = false});
   expand_entry(kernel.value);
 }
 
-// After(old, Store(view, value)): a kernel over the view that stores the value into the storage of old, or of a copy.
+// After(old, Store(view, value)): a kernel over the view that stores the value into the storage of old, or of
+// a copy.
 void Planner::start_write(Ref node) {
   Ref old = node.src(0), view = node.src(1).src(0), value = node.src(1).src(1);
   Ref base = storage_node(old);
   bool whole = same(storage_node(view), base);
   auto given = buffer_.find(node.node());
   int buffer = given != buffer_.end() ? given->second : -1;
-  bool donated = base.is(Op::Param) && (base.i() & kDonated) && !demoted_.contains(base.i() & (kDonated - 1)) && buffer < 0 &&
+  bool donated = base.is(Op::Param) && (base.i() & kDonated) &&
+                 !demoted_.contains(base.i() & (kDonated - 1)) && buffer < 0 &&
                  !overwriter_.contains(base.node());
   if (buffer < 0) buffer = donated ? buffer_[base.node()] : new_buffer(node);
   int k = open_kernel(node, buffer, shape_of(value));
@@ -260,10 +290,13 @@ void Planner::start_write(Ref node) {
   for (; !same(n, view_base(view)); n = n.src(0)) {
     if (n.has(kMovement)) target = source_index(n, target);
     if (!n.is(Op::Bitcast)) continue;
-    auto to = static_cast<std::int64_t>(itemsize(n.dtype())), from = static_cast<std::int64_t>(itemsize(n.src(0).dtype()));
-    if (kernel.store_dtype == DType::Void) kernel.store_dtype = n.dtype();  // stored as what it is: no bits change
+    auto to = static_cast<std::int64_t>(itemsize(n.dtype())),
+         from = static_cast<std::int64_t>(itemsize(n.src(0).dtype()));
+    if (kernel.store_dtype == DType::Void)
+      kernel.store_dtype = n.dtype();  // stored as what it is: no bits change
     if (to == from) continue;
-    if (resized) throw ValueError("[assign] a view with more than one bitcast between element sizes cannot be written");
+    if (resized)
+      throw ValueError("[assign] a view with more than one bitcast between element sizes cannot be written");
     resized = true;
     Ref& last = target.at.back();
     if (to < from) {
@@ -277,13 +310,15 @@ void Planner::start_write(Ref node) {
   kernel.target_shape = shape_of(n);
   if (whole || donated) return;
   // The rest of the old contents must be there first: made in this very storage if nobody else wants them.
-  if (!demoted_.contains(kTakeOver) && !base.is(Op::Param) && consumers_[base.node()] == 1 && !buffer_.contains(base.node()) && same(base, old)) {
+  if (!demoted_.contains(kTakeOver) && !base.is(Op::Param) && consumers_[base.node()] == 1 &&
+      !buffer_.contains(base.node()) && same(base, old)) {
     forced_.insert(base.node());
     buffer_[base.node()] = buffer;
     overwriter_[base.node()] = k;
     return;
   }
-  // A node of its own (the write makes it one): the program may hold a Contiguous of the same contents as a value.
+  // A node of its own (the write makes it one): the program may hold a Contiguous of the same contents as a
+  // value.
   Ref copy = make(Op::Contiguous, old.dtype(), {old, node});
   devices_[copy.node()] = device_of(old);
   start_kernel(copy, buffer);
@@ -292,7 +327,8 @@ void Planner::start_write(Ref node) {
 
 void Planner::start_copy(Ref node) {
   Ref from = storage_node(node.src(0));
-  if (devices_[node.src(0).node()].empty()) return start_kernel(node, new_buffer(node));  // computed where it is wanted
+  if (devices_[node.src(0).node()].empty())
+    return start_kernel(node, new_buffer(node));  // computed where it is wanted
   int k = static_cast<int>(kernels_.size());
   kernels_.push_back({.node = node, .buffer = new_buffer(node), .device = device_of(node), .copy_of = from});
   buffer_[node.node()] = kernels_.back().buffer;
@@ -315,7 +351,8 @@ void Planner::children_of(Entry& e) {
   if (passes_through(n) || n.is(Op::Copy)) return child(n.src(0), e.index, e.evals, e.in_reduce);
   if (n.is(Op::Bitcast) && itemsize(n.dtype()) != itemsize(n.src(0).dtype())) {
     // Elements of the last axis are taken apart, or put together.
-    auto to = static_cast<std::int64_t>(itemsize(n.dtype())), from = static_cast<std::int64_t>(itemsize(n.src(0).dtype()));
+    auto to = static_cast<std::int64_t>(itemsize(n.dtype())),
+         from = static_cast<std::int64_t>(itemsize(n.src(0).dtype()));
     Index index = e.index;
     Ref last = e.index.at.back();
     if (to < from) {
@@ -334,7 +371,12 @@ void Planner::children_of(Entry& e) {
     return;
   }
   switch (n.op()) {
-    case Op::Param: case Op::Const: case Op::Bind: case Op::ScalarParam: case Op::Arange: return;
+    case Op::Param:
+    case Op::Const:
+    case Op::Bind:
+    case Op::ScalarParam:
+    case Op::Arange:
+      return;
     case Op::Reduce: {
       Ref shape = shape_of(n.src(0));
       Index index = e.index;
@@ -357,7 +399,8 @@ void Planner::children_of(Entry& e) {
       at.at.assign(e.index.at.begin(), e.index.at.begin() + static_cast<std::ptrdiff_t>(lead));
       child(n.src(1), at, e.evals, e.in_reduce);
       Ref values = n.src(1);
-      e.row = make(Op::ScalarParam, DType::WeakInt, {idx(values.lo()), idx(values.hi())}, Arg{.i = (std::int64_t{1} << 40) + e.children[0]});
+      e.row = make(Op::ScalarParam, DType::WeakInt, {idx(values.lo()), idx(values.hi())},
+                   Arg{.i = (std::int64_t{1} << 40) + e.children[0]});
       Index of;
       of.valid = e.index.valid & ge(e.row, idx(0)) & (e.row < dim(x, 0));
       of.at.push_back(e.row);
@@ -372,13 +415,16 @@ void Planner::children_of(Entry& e) {
         Index index = e.index;
         index.at[axis] = at - start;
         index.valid = e.index.valid & ge(at, start) & (at < start + size);
-        double share = static_cast<double>(size.hi()) / static_cast<double>(std::max<std::int64_t>(1, dim(shape_of(n), static_cast<int>(axis)).hi()));
+        double share =
+            static_cast<double>(size.hi()) /
+            static_cast<double>(std::max<std::int64_t>(1, dim(shape_of(n), static_cast<int>(axis)).hi()));
         child(s, index, e.evals * share, e.in_reduce);
         start = start + size;
       }
       return;
     }
-    default: throw InternalError("[schedule] " + std::string(info(n.op()).name) + " in a tensor graph");
+    default:
+      throw InternalError("[schedule] " + std::string(info(n.op()).name) + " in a tensor graph");
   }
 }
 

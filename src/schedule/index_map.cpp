@@ -8,8 +8,9 @@ namespace {
 
 Ref simplify(Ref x) { return rewrite(x, rules::symbolic(), {.name = "simplify index"}); }
 
-// Reshape by groups: axes on both sides are paired up from the left until their products agree, so that only axes that
-// really mix are divided. Where a group is one axis on either side, nothing or one side of the arithmetic remains.
+// Reshape by groups: axes on both sides are paired up from the left until their products agree, so that only
+// axes that really mix are divided. Where a group is one axis on either side, nothing or one side of the
+// arithmetic remains.
 Index reshape_index(Ref from, Ref to, const Index& index) {
   int nf = rank(from), nt = rank(to);
   Index out;
@@ -22,7 +23,8 @@ Index reshape_index(Ref from, Ref to, const Index& index) {
     if (f < nf) pf = dim(from, f++);
     if (t < nt) pt = dim(to, t++);
     while (!same(pf, pt)) {
-      bool take_from = pf.is_const() && pt.is_const() ? pf.i() < pt.i() : f < nf && (t == nt || !pf.is_const());
+      bool take_from =
+          pf.is_const() && pt.is_const() ? pf.i() < pt.i() : f < nf && (t == nt || !pf.is_const());
       if (take_from && f < nf)
         pf = simplify(pf * dim(from, f++));
       else if (t < nt)
@@ -62,13 +64,15 @@ Index source_index(Ref n, const Index& index) {
   Ref from = shape_of(n.src(0));
   auto size = static_cast<std::size_t>(rank(from));
   switch (n.op()) {
-    case Op::Reshape: return reshape_index(from, n.src(1), index);
+    case Op::Reshape:
+      return reshape_index(from, n.src(1), index);
     case Op::Permute: {
       Dims order = n.ints();
       for (std::size_t i = 0; i < order.size(); ++i) out.at[static_cast<std::size_t>(order[i])] = index.at[i];
       return out;
     }
-    case Op::Expand: return broadcast_index(n.src(1), from, index);
+    case Op::Expand:
+      return broadcast_index(n.src(1), from, index);
     case Op::Shrink:
       for (std::size_t i = 0; i < size; ++i) out.at[i] = index.at[i] + dim(n.src(2), static_cast<int>(i));
       return out;
@@ -87,7 +91,8 @@ Index source_index(Ref n, const Index& index) {
       out.valid = simplify(out.valid);
       return out;
     }
-    default: throw InternalError("[schedule] " + std::string(info(n.op()).name) + " is no movement");
+    default:
+      throw InternalError("[schedule] " + std::string(info(n.op()).name) + " is no movement");
   }
 }
 
@@ -98,7 +103,9 @@ Index broadcast_index(Ref shape, Ref source_shape, const Index& index) {
   out.valid = index.valid;
   for (int i = 0; i < rs; ++i) {
     Ref d = dim(source_shape, i);
-    out.at.push_back(d.is_const(1) && !dim(shape, r - rs + i).is_const(1) ? idx(0) : index.at[static_cast<std::size_t>(r - rs + i)]);
+    out.at.push_back(d.is_const(1) && !dim(shape, r - rs + i).is_const(1)
+                         ? idx(0)
+                         : index.at[static_cast<std::size_t>(r - rs + i)]);
   }
   return out;
 }

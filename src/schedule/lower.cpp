@@ -1,5 +1,5 @@
-// From plans to kernel graphs: every entry becomes a scalar expression of its kernel's ranges; every kernel a Sink with
-// Params and ranges numbered by first use, so that equal kernels are equal nodes.
+// From plans to kernel graphs: every entry becomes a scalar expression of its kernel's ranges; every kernel a
+// Sink with Params and ranges numbered by first use, so that equal kernels are equal nodes.
 #include <algorithm>
 #include <array>
 
@@ -16,7 +16,8 @@ Ref flat_param(int slot, const BufferInfo& buffer) {
 }
 
 Ref address(Ref buffer, Ref offset, Ref valid) {
-  return valid.is_const(1) ? make(Op::Index, buffer.dtype(), {buffer, offset}) : make(Op::Index, buffer.dtype(), {buffer, offset, valid});
+  return valid.is_const(1) ? make(Op::Index, buffer.dtype(), {buffer, offset})
+                           : make(Op::Index, buffer.dtype(), {buffer, offset, valid});
 }
 
 bool is_scalar_argument(Ref n) { return n.is(Op::Bind) || n.is(Op::ScalarParam) || n.is(Op::Var); }
@@ -25,7 +26,8 @@ bool is_scalar_argument(Ref n) { return n.is(Op::Bind) || n.is(Op::ScalarParam) 
 
 Ref Planner::load(const Entry& e) {
   int slot = buffer_.at(e.node.node());
-  Ref at = address(flat_param(slot, buffers_[static_cast<std::size_t>(slot)]), flatten(shape_of(e.node), e.index), e.index.valid);
+  Ref at = address(flat_param(slot, buffers_[static_cast<std::size_t>(slot)]),
+                   flatten(shape_of(e.node), e.index), e.index.valid);
   return make(Op::Load, e.node.dtype(), {at});
 }
 
@@ -41,9 +43,14 @@ Ref Planner::lower(const Entry& e) {
     return make(n.op(), n.dtype(), 1, srcs, n->arg);
   }
   switch (n.op()) {
-    case Op::Const: case Op::Bind: case Op::ScalarParam: return n;
-    case Op::Arange: return cast(e.index.at[0], n.dtype());
-    case Op::Pad: return where(entries_[static_cast<std::size_t>(e.children[0])].index.valid, value(0), zero());
+    case Op::Const:
+    case Op::Bind:
+    case Op::ScalarParam:
+      return n;
+    case Op::Arange:
+      return cast(e.index.at[0], n.dtype());
+    case Op::Pad:
+      return where(entries_[static_cast<std::size_t>(e.children[0])].index.valid, value(0), zero());
     case Op::Reduce: {
       if (e.ranges.empty()) return value(0);
       for (Ref r : e.ranges)
@@ -64,17 +71,24 @@ Ref Planner::lower(const Entry& e) {
         out = where(entries_[static_cast<std::size_t>(e.children[i])].index.valid, value(i), out);
       return out;
     }
-    default: return value(0);
+    default:
+      return value(0);
   }
 }
 
-// A bitcast between element sizes, in integers: a part of the wide element, or the narrow ones side by side (little endian).
+// A bitcast between element sizes, in integers: a part of the wide element, or the narrow ones side by side
+// (little endian).
 Ref Planner::regroup(const Entry& e) {
-  auto bits = [](DType t) { return itemsize(t) == 1 ? u8 : itemsize(t) == 2 ? u16 : itemsize(t) == 4 ? u32 : u64; };
+  auto bits = [](DType t) {
+    return itemsize(t) == 1 ? u8 : itemsize(t) == 2 ? u16 : itemsize(t) == 4 ? u32 : u64;
+  };
   auto as_bits = [&](Ref v) { return v.dtype() == DType::Bool ? cast(v, u8) : bitcast(v, bits(v.dtype())); };
-  DType to = e.node.dtype(), from = e.node.src(0).dtype(), wide = itemsize(to) < itemsize(from) ? bits(from) : bits(to);
+  DType to = e.node.dtype(), from = e.node.src(0).dtype(),
+        wide = itemsize(to) < itemsize(from) ? bits(from) : bits(to);
   auto unit = static_cast<std::int64_t>(std::min(itemsize(to), itemsize(from))) * 8;
-  auto value = [&](std::size_t k) { return as_bits(entries_[static_cast<std::size_t>(e.children[k])].value); };
+  auto value = [&](std::size_t k) {
+    return as_bits(entries_[static_cast<std::size_t>(e.children[k])].value);
+  };
   Ref out;
   if (itemsize(to) < itemsize(from)) {
     Ref part = e.index.at.back() % static_cast<std::int64_t>(itemsize(from) / itemsize(to));
@@ -103,7 +117,8 @@ Ref Planner::kernel_call(const KernelPlan& kernel) {
   Ref offset = flatten(kernel.target_shape, kernel.target);
   if (kernel.store_dtype != DType::Void) {
     const BufferInfo& b = buffers_[static_cast<std::size_t>(kernel.buffer)];
-    auto had = static_cast<std::int64_t>(itemsize(b.dtype)), has = static_cast<std::int64_t>(itemsize(kernel.store_dtype));
+    auto had = static_cast<std::int64_t>(itemsize(b.dtype)),
+         has = static_cast<std::int64_t>(itemsize(kernel.store_dtype));
     out = flat_param(kernel.buffer, {kernel.store_dtype, b.size * had / has, b.device});
     offset = has < had ? offset * (had / has) + kernel.part : offset / (has / had);
   }
@@ -125,7 +140,8 @@ Ref Planner::kernel_call(const KernelPlan& kernel) {
   for (Ref n : toposort(root)) {
     if (n.is(Op::Param) && !same(n, out)) rename_buffer(n);
     if (is_scalar_argument(n)) {
-      renamed.emplace_back(n, scalar_param(static_cast<std::int64_t>(scalars.size()), n.dtype(), n.lo(), n.hi()));
+      renamed.emplace_back(
+          n, scalar_param(static_cast<std::int64_t>(scalars.size()), n.dtype(), n.lo(), n.hi()));
       scalars.push_back(n);
     }
   }
@@ -142,7 +158,8 @@ Ref Planner::kernel_call(const KernelPlan& kernel) {
 
 Schedule Planner::finish(const std::vector<int>& order) {
   for (std::size_t i = entries_.size(); i-- > 0;) {
-    // Entries of a lower number use those of higher ones, save where one was shared; those are done on demand.
+    // Entries of a lower number use those of higher ones, save where one was shared; those are done on
+    // demand.
     if (entries_[i].value) continue;
     std::vector<std::size_t> stack{i};
     while (!stack.empty()) {

@@ -35,13 +35,15 @@ void plan_memory(Schedule& s) {
   std::vector<Life*> by_size;
   for (Life& life : lives)
     if (!kept[static_cast<std::size_t>(life.slot)] && life.first <= life.last) by_size.push_back(&life);
-  std::sort(by_size.begin(), by_size.end(), [](Life* a, Life* b) { return a->bytes != b->bytes ? a->bytes > b->bytes : a->slot < b->slot; });
+  std::sort(by_size.begin(), by_size.end(),
+            [](Life* a, Life* b) { return a->bytes != b->bytes ? a->bytes > b->bytes : a->slot < b->slot; });
   std::vector<Life*> placed;
   for (Life* life : by_size) {
     const std::string& device = s.buffers[static_cast<std::size_t>(life->slot)].device;
     std::vector<std::pair<std::int64_t, std::int64_t>> taken;
     for (Life* other : placed)
-      if (s.buffers[static_cast<std::size_t>(other->slot)].device == device && other->first <= life->last && life->first <= other->last)
+      if (s.buffers[static_cast<std::size_t>(other->slot)].device == device && other->first <= life->last &&
+          life->first <= other->last)
         taken.emplace_back(other->offset, other->offset + other->bytes);
     std::sort(taken.begin(), taken.end());
     std::int64_t at = 0;

@@ -13,7 +13,8 @@
 
 namespace pg::schedule {
 
-/// Among the slots not to be written in place: stands for intermediate values, which then are copied before a write, too.
+/// Among the slots not to be written in place: stands for intermediate values, which then are copied before a
+/// write, too.
 inline constexpr std::int64_t kTakeOver = -2;
 
 /// One node as one kernel sees it at one index.
@@ -21,27 +22,27 @@ struct Entry {
   Ref node;
   int kernel;
   Index index;
-  double evals;            // how often the kernel computes it
-  bool in_reduce;          // inside a reduction of that kernel
-  bool load = false;       // read from storage
+  double evals;       // how often the kernel computes it
+  bool in_reduce;     // inside a reduction of that kernel
+  bool load = false;  // read from storage
   absl::InlinedVector<int, 3> children{};
   absl::InlinedVector<Ref, 4> ranges{};  // those a Reduce opened
-  Ref row{};               // stands for the row an Index selects until that is lowered
-  Ref value{};             // once lowered
+  Ref row{};                             // stands for the row an Index selects until that is lowered
+  Ref value{};                           // once lowered
 };
 
 struct KernelPlan {
-  Ref node;                // what it stores (for a write: the After)
+  Ref node;  // what it stores (for a write: the After)
   int buffer;
   std::string device;
   absl::InlinedVector<Ref, 8> ranges{};
   std::int64_t next_range = 0;
-  Index target{};          // index in the buffer's shape
+  Index target{};  // index in the buffer's shape
   Ref target_shape{};
-  DType store_dtype = DType::Void;  // of a view through bitcasts
-  Ref part{};              // which of the smaller elements in one of the buffer's
-  int value = -1;          // entry
-  Ref copy_of{};           // a Copy: what it reads
+  DType store_dtype = DType::Void;     // of a view through bitcasts
+  Ref part{};                          // which of the smaller elements in one of the buffer's
+  int value = -1;                      // entry
+  Ref copy_of{};                       // a Copy: what it reads
   absl::flat_hash_set<Node*> reads{};  // stored nodes it loads
 };
 
@@ -81,16 +82,16 @@ class Planner {
   Ref call_;
   std::string default_device_;
   const absl::flat_hash_set<std::int64_t>& demoted_;
-  std::vector<Ref> order_;                            // of nodes, sources first
+  std::vector<Ref> order_;  // of nodes, sources first
   std::vector<Ref> roots_;
   absl::flat_hash_set<Node*> forced_;
   absl::flat_hash_map<Node*, int> consumers_;
   absl::flat_hash_map<Node*, double> work_, inputs_;  // per element: arithmetic; elements read in all
   absl::flat_hash_map<Node*, std::vector<int>> uses_;
-  absl::flat_hash_map<Node*, int> buffer_;            // of stored nodes
+  absl::flat_hash_map<Node*, int> buffer_;  // of stored nodes
   absl::flat_hash_map<Node*, std::string> devices_;
-  absl::flat_hash_map<Node*, int> producer_;          // kernel that stores a node
-  absl::flat_hash_map<Node*, int> overwriter_;        // kernel that destroys it
+  absl::flat_hash_map<Node*, int> producer_;    // kernel that stores a node
+  absl::flat_hash_map<Node*, int> overwriter_;  // kernel that destroys it
   std::vector<std::int64_t> demotable_;
   std::vector<Entry> entries_;
   std::vector<KernelPlan> kernels_;

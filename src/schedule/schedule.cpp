@@ -68,7 +68,8 @@ Schedule schedule(Ref call, std::string_view device) {
       if (!order.empty() || planner.empty()) return planner.finish(order);
       refuse = planner.slot_to_demote();
       if (refuse < 0) refuse = kTakeOver;
-      if (demoted.contains(refuse)) throw InternalError("[schedule] kernels depend on each other in a circle");
+      if (demoted.contains(refuse))
+        throw InternalError("[schedule] kernels depend on each other in a circle");
     }
     demoted.insert(refuse);
   }

@@ -1,5 +1,6 @@
-// From a call (a tensor graph over Params) to kernels in order: which values get storage, which loops are shared, which
-// writes go in place, who must run before whom. Used by the engine, which keeps the results by the call's node.
+// From a call (a tensor graph over Params) to kernels in order: which values get storage, which loops are
+// shared, which writes go in place, who must run before whom. Used by the engine, which keeps the results by
+// the call's node.
 #pragma once
 
 #include <string>
@@ -22,11 +23,11 @@ struct BufferInfo {
 };
 
 struct Schedule {
-  UOp linear;                        // Linear(Call(...)...)
-  std::vector<BufferInfo> buffers;   // by slot
-  std::size_t params = 0;            // how many of them are the call's Params
-  std::vector<int> outputs;          // slot of each root
-  std::vector<std::int64_t> arena_bytes;   // one arena a device, in the order of devices
+  UOp linear;                             // Linear(Call(...)...)
+  std::vector<BufferInfo> buffers;        // by slot
+  std::size_t params = 0;                 // how many of them are the call's Params
+  std::vector<int> outputs;               // slot of each root
+  std::vector<std::int64_t> arena_bytes;  // one arena a device, in the order of devices
   std::vector<std::string> arena_devices;
 };
 

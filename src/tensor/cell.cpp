@@ -12,7 +12,7 @@ namespace {
 
 thread_local CellWatch* t_watch = nullptr;
 std::uint64_t g_serial = 0;  // guarded like the next
-Cell* g_cells = nullptr;  // all of them; guarded by the graph's lock
+Cell* g_cells = nullptr;     // all of them; guarded by the graph's lock
 
 constexpr std::int64_t kPlaceholder = -1;
 
@@ -89,7 +89,8 @@ Device device_named(std::string_view name) {
 
 Device default_device() { return device_named(engine::default_device()); }
 
-Cell::Cell(Ref contents_node, Device where, bool has_history) : Impl(true, this), serial(++g_serial), device(where), tracked(has_history) {
+Cell::Cell(Ref contents_node, Device where, bool has_history)
+    : Impl(true, this), serial(++g_serial), device(where), tracked(has_history) {
   node = contents_node;
   next = g_cells;
   if (next) next->prev = this;
@@ -117,15 +118,32 @@ Ref apply_chain(Ref chain, Ref base, bool with_detach) {
   for (std::size_t i = steps.size(); i-- > 0;) {
     Ref n = steps[i];
     switch (n.op()) {
-      case Op::Reshape: x = reshape(x, n.src(1)); break;
-      case Op::Permute: x = permute(x, n.ints()); break;
-      case Op::Expand: x = expand(x, n.src(1)); break;
-      case Op::Pad: x = pad(x, n.src(1), n.src(2)); break;
-      case Op::Shrink: x = shrink(x, n.src(1), n.src(2)); break;
-      case Op::Flip: x = flip(x, static_cast<std::uint64_t>(n.i())); break;
-      case Op::Bitcast: x = bitcast(x, n.dtype()); break;
-      case Op::Detach: x = with_detach ? detached(x) : x; break;
-      default: throw InternalError("[view] " + std::string(info(n.op()).name) + " is no view");
+      case Op::Reshape:
+        x = reshape(x, n.src(1));
+        break;
+      case Op::Permute:
+        x = permute(x, n.ints());
+        break;
+      case Op::Expand:
+        x = expand(x, n.src(1));
+        break;
+      case Op::Pad:
+        x = pad(x, n.src(1), n.src(2));
+        break;
+      case Op::Shrink:
+        x = shrink(x, n.src(1), n.src(2));
+        break;
+      case Op::Flip:
+        x = flip(x, static_cast<std::uint64_t>(n.i()));
+        break;
+      case Op::Bitcast:
+        x = bitcast(x, n.dtype());
+        break;
+      case Op::Detach:
+        x = with_detach ? detached(x) : x;
+        break;
+      default:
+        throw InternalError("[view] " + std::string(info(n.op()).name) + " is no view");
     }
   }
   return x;
@@ -139,7 +157,8 @@ Ref contents(Impl& impl) {
 Value read(const Tensor& x, const char* op) {
   Impl* impl = x.impl();
   if (!impl)
-    throw ValueError("[" + std::string(op) + "] the tensor holds nothing: it was never given a value, or was moved from");
+    throw ValueError("[" + std::string(op) +
+                     "] the tensor holds nothing: it was never given a value, or was moved from");
   Cell& cell = *impl->cell;
   if (t_watch) t_watch->touched(cell);
   bool history = !NoGrad::enabled();
@@ -173,7 +192,8 @@ Tensor make_view(const Tensor& x, Ref value, Ref chain) {
   return Tensor(static_cast<Impl*>(view));
 }
 
-// --- contents ------------------------------------------------------------------------------------------------------
+// --- contents
+// ------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -242,7 +262,8 @@ void write(const Tensor& x, const Value& value, const char* op) {
     auto& through = static_cast<View&>(impl);
     target = shape_of(through.chain);
     if (through.repeats)
-      throw ShapeError("[" + std::string(op) + "] the target repeats elements by an expand: which of them to write is open");
+      throw ShapeError("[" + std::string(op) +
+                       "] the target repeats elements by an expand: which of them to write is open");
     // What a view reads as is no matter here, so Detach says nothing.
     Ref chain = through.chain;
     while (chain.is(Op::Detach)) chain = chain.src(0);
@@ -274,7 +295,8 @@ bool is_constant(Ref node) {
   return node.is(Op::Const);
 }
 
-// --- computing -----------------------------------------------------------------------------------------------------
+// --- computing
+// -----------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -297,7 +319,8 @@ class Pending {
     for (Root& r : roots_) taken_.insert(r.impl);
   }
 
-  // Writes that the roots read become roots themselves, so that they happen in place; clones so that they are kept.
+  // Writes that the roots read become roots themselves, so that they happen in place; clones so that they are
+  // kept.
   void add_sources() {
     std::vector<Ref> nodes;
     for (Root& r : roots_) nodes.push_back(r.node);
@@ -307,9 +330,9 @@ class Pending {
       if ((c->kept || c->node->op == Op::After) && seen(c->node.ref().node())) add(*c);
   }
 
-  // Whoever still reads contents that are about to be overwritten keeps the write from going in place. Small readers are
-  // computed first, in the same run; histories that the write makes useless are dropped; values that have storage by now
-  // let go of what they were computed from.
+  // Whoever still reads contents that are about to be overwritten keeps the write from going in place. Small
+  // readers are computed first, in the same run; histories that the write makes useless are dropped; values
+  // that have storage by now let go of what they were computed from.
   void add_readers() {
     absl::flat_hash_map<Node*, std::int64_t> overwritten;
     for (std::size_t i = 0; i < roots_.size(); ++i) {
@@ -334,7 +357,8 @@ class Pending {
       if (const Reading& r = facts[c->node->mark - 1]; r.holds) found.emplace_back(c, r);
     for (auto& [c, r] : found) {
       if (Ref buffer = materialized(c->node)) {
-        // A history above a leaf that is overwritten can never be used again: it needs no copy of what it read.
+        // A history above a leaf that is overwritten can never be used again: it needs no copy of what it
+        // read.
         if (r.plainly || !r.overwriter) continue;
         c->tracked = false;
         c->history_end = r.overwriter;
@@ -356,9 +380,11 @@ class Pending {
     const char* overwriter = nullptr;  // what wrote such a target
   };
 
-  static Reading reading_of(Ref n, const std::vector<Reading>& facts, const absl::flat_hash_map<Node*, std::int64_t>& overwritten) {
+  static Reading reading_of(Ref n, const std::vector<Reading>& facts,
+                            const absl::flat_hash_map<Node*, std::int64_t>& overwritten) {
     Reading r;
-    if (auto it = overwritten.find(n.node()); it != overwritten.end()) return {it->second, true, true, nullptr};
+    if (auto it = overwritten.find(n.node()); it != overwritten.end())
+      return {it->second, true, true, nullptr};
     for (Node* s : n.srcs()) {
       const Reading& from = facts[s->mark - 1];
       r.bytes = std::max(r.bytes, from.bytes);
@@ -447,7 +473,8 @@ void realize(std::span<Impl* const> impls) {
   roots.clear();
 }
 
-// --- lifetime ------------------------------------------------------------------------------------------------------
+// --- lifetime
+// ------------------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -1,5 +1,6 @@
-// Cells: what stands behind a Tensor. A Cell is a storage identity with the node of its current contents; a view is a
-// chain of movements on a Cell. The laws of writing, realizing and history are here; the operations build on them.
+// Cells: what stands behind a Tensor. A Cell is a storage identity with the node of its current contents; a
+// view is a chain of movements on a Cell. The laws of writing, realizing and history are here; the operations
+// build on them.
 //
 // Everything here is called inside a GraphScope, whose lock also guards the Cells, unless it says otherwise.
 #pragma once
@@ -14,9 +15,8 @@
 #include <absl/container/flat_hash_set.h>
 #include <absl/container/inlined_vector.h>
 
-#include <pangrad/tensor.h>
-
 #include "ir/build.h"
+#include <pangrad/tensor.h>
 
 namespace pg::detail {
 
@@ -67,9 +67,9 @@ struct Cell final : Impl {
   Cell(Ref contents, Device where, bool has_history);
   const std::uint64_t serial;  // Cells made later have greater ones
   Device device;
-  bool tracked;          // the contents depend on a gradient target, differentiably
-  bool marked = false;   // is a gradient target
-  bool kept = false;     // a clone or copy: stored as soon as a reader is computed
+  bool tracked;               // the contents depend on a gradient target, differentiably
+  bool marked = false;        // is a gradient target
+  bool kept = false;          // a clone or copy: stored as soon as a reader is computed
   std::uint64_t version = 0;  // counts writes
   const char* last_write = nullptr;
   const char* history_end = nullptr;  // why there is no history any more
@@ -103,9 +103,10 @@ Ref contents(Impl& impl);
 
 /// A new Cell.
 Tensor computed(Ref node, bool tracked, Device device);
-/// A view of x by a movement, given as what it makes of a node (called on the value and on the chain). x itself if it
-/// changes nothing.
-template <class F> Tensor view_of(const Tensor& x, const char* op, F movement);
+/// A view of x by a movement, given as what it makes of a node (called on the value and on the chain). x
+/// itself if it changes nothing.
+template <class F>
+Tensor view_of(const Tensor& x, const char* op, F movement);
 /// As above, for two results that were made already.
 Tensor make_view(const Tensor& x, Ref value, Ref chain);
 /// The chain of x, or the placeholder of its Cell.
@@ -113,7 +114,8 @@ Ref chain_of(Impl& impl);
 /// Rebuilds a chain on other contents.
 Ref apply_chain(Ref chain, Ref base, bool with_detach = true);
 
-/// Gives the storage of x new contents, through its view. `value` has the shape (or one that broadcasts) and dtype of x.
+/// Gives the storage of x new contents, through its view. `value` has the shape (or one that broadcasts) and
+/// dtype of x.
 void write(const Tensor& x, const Value& value, const char* op);
 /// Replaces the contents by others of equal value (a Buffer, say).
 void settle(Cell& cell, Ref node);
@@ -127,7 +129,8 @@ void end_history(Cell& cell, const char* why);
 /// Computes tensors; not inside a GraphScope. See docs of Tensor::realize.
 void realize(std::span<Impl* const> impls);
 
-template <class F> Tensor view_of(const Tensor& x, const char* op, F movement) {
+template <class F>
+Tensor view_of(const Tensor& x, const char* op, F movement) {
   Ref value = read(x, op).node;
   Ref moved = movement(value);
   if (same(moved, value)) return x;

@@ -1,5 +1,5 @@
-// Words for what a caller got wrong, and the checks that most operations share. An error names the operation in
-// brackets and the shapes as the caller wrote them.
+// Words for what a caller got wrong, and the checks that most operations share. An error names the operation
+// in brackets and the shapes as the caller wrote them.
 #pragma once
 
 #include <string>
@@ -45,6 +45,8 @@ Ref count(Ref shape);
 /// Dimensions as a list to change.
 using Sizes = absl::InlinedVector<Ref, 8>;
 Sizes sizes_of(Ref shape);
-inline Ref shape_of_sizes(const Sizes& sizes) { return shape_node(std::span<const Ref>(sizes.data(), sizes.size())); }
+inline Ref shape_of_sizes(const Sizes& sizes) {
+  return shape_node(std::span<const Ref>(sizes.data(), sizes.size()));
+}
 
 }  // namespace pg::detail

@@ -41,9 +41,10 @@ absl::InlinedVector<Padding, 4> paddings(const char* op, const Ints& given, int 
 // Windows over the trailing axes, one for each size: (..., i) becomes (..., o, k), all o before all k, where
 // out[o][k] = x[o*stride + k*dilation].
 //
-// By shearing: every row k of a k-fold repetition is padded in front and behind so that cutting the flat whole into rows
-// that are longer by the dilation moves row k by k*dilation. Both this and its transpose (what a gradient needs) come
-// down to indices without division, because no element of a row ever crosses into the next.
+// By shearing: every row k of a k-fold repetition is padded in front and behind so that cutting the flat
+// whole into rows that are longer by the dilation moves row k by k*dilation. Both this and its transpose
+// (what a gradient needs) come down to indices without division, because no element of a row ever crosses
+// into the next.
 Ref windows(Ref x, const Extents& size, const Extents& stride, const Extents& dilation) {
   Ref shape = shape_of(x);
   int n = static_cast<int>(size.size()), lead = rank(shape) - n;
@@ -71,7 +72,8 @@ Ref windows(Ref x, const Extents& size, const Extents& stride, const Extents& di
   }
   // Windows that lie side by side are a reshape.
   bool tiled = true;
-  for (std::size_t a = 0; a < size.size(); ++a) tiled &= (size[a] == stride[a] && dilation[a] == 1) || size[a] == 1;
+  for (std::size_t a = 0; a < size.size(); ++a)
+    tiled &= (size[a] == stride[a] && dilation[a] == 1) || size[a] == 1;
   Ref y;
   absl::InlinedVector<std::int64_t, 8> order;
   for (int i = 0; i < lead; ++i) order.push_back(i);
@@ -79,7 +81,10 @@ Ref windows(Ref x, const Extents& size, const Extents& stride, const Extents& di
     Ref zero = zeros_with([&](std::size_t, std::size_t) { return idx(0); }, 1);
     auto span = [&](std::size_t a) { return size[a] == 1 ? out[a] : steps[a] * size[a]; };
     y = shrink(x, with([&](std::size_t a, std::size_t) { return idx(span(a)); }, 1), zero);
-    y = reshape(y, with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? (size[a] == 1 ? out[a] : steps[a]) : size[a]); }, 2));
+    y = reshape(
+        y, with([&](std::size_t a,
+                    std::size_t j) { return idx(j == 0 ? (size[a] == 1 ? out[a] : steps[a]) : size[a]); },
+                2));
     for (std::size_t a = 0; a < size.size(); ++a) in[a] = size[a] == 1 ? out[a] : steps[a];
     // A window of one still has its stride.
     bool strided = false;
@@ -87,12 +92,25 @@ Ref windows(Ref x, const Extents& size, const Extents& stride, const Extents& di
     if (strided) {
       auto step = [&](std::size_t a) { return in[a] == steps[a] ? 1 : stride[a]; };
       Ref none = zeros_with([&](std::size_t, std::size_t) { return idx(0); }, 2);
-      Ref wide = with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? steps[a] * step(a) : size[a]); }, 2);
-      Ref cut = with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? std::min(in[a], steps[a] * step(a)) : size[a]); }, 2);
+      Ref wide =
+          with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? steps[a] * step(a) : size[a]); }, 2);
+      Ref cut =
+          with([&](std::size_t a,
+                   std::size_t j) { return idx(j == 0 ? std::min(in[a], steps[a] * step(a)) : size[a]); },
+               2);
       y = pad(shrink(y, cut, none), wide, none);
-      y = reshape(y, with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? steps[a] : j == 1 ? step(a) : size[a]); }, 3));
-      y = shrink(y, with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? steps[a] : j == 1 ? 1 : size[a]); }, 3),
-                 zeros_with([&](std::size_t, std::size_t) { return idx(0); }, 3));
+      y = reshape(y, with(
+                         [&](std::size_t a, std::size_t j) {
+                           return idx(j == 0 ? steps[a] : j == 1 ? step(a) : size[a]);
+                         },
+                         3));
+      y = shrink(
+          y,
+          with([&](std::size_t a, std::size_t j) { return idx(j == 0   ? steps[a]
+                                                              : j == 1 ? 1
+                                                                       : size[a]); },
+               3),
+          zeros_with([&](std::size_t, std::size_t) { return idx(0); }, 3));
       y = reshape(y, with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? steps[a] : size[a]); }, 2));
     }
     for (int i = 0; i < n; ++i) order.push_back(lead + 2 * i);
@@ -105,7 +123,8 @@ Ref windows(Ref x, const Extents& size, const Extents& stride, const Extents& di
   Ref none2 = zeros_with([&](std::size_t, std::size_t) { return idx(0); }, 2);
   y = reshape(x, with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? 1 : in[a]); }, 2));
   y = expand(y, with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? size[a] : in[a]); }, 2));
-  y = pad(y, with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? size[a] : short_row(a)); }, 2), none2);
+  y = pad(y, with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? size[a] : short_row(a)); }, 2),
+          none2);
   y = reshape(y, with([&](std::size_t a, std::size_t) { return idx(size[a] * short_row(a)); }, 1));
   y = pad(y, with([&](std::size_t a, std::size_t) { return idx(size[a] * row(a)); }, 1),
           zeros_with([&](std::size_t a, std::size_t) { return idx(size[a] == 1 ? 0 : shift(a)); }, 1));
@@ -115,12 +134,24 @@ Ref windows(Ref x, const Extents& size, const Extents& stride, const Extents& di
   bool strided = false;
   for (std::size_t a = 0; a < size.size(); ++a) strided |= stride[a] != 1;
   if (strided) {
-    Ref wide = with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? size[a] : steps[a] * stride[a]); }, 2);
-    Ref cut = with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? size[a] : std::min(out[a], steps[a] * stride[a])); }, 2);
+    Ref wide =
+        with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? size[a] : steps[a] * stride[a]); }, 2);
+    Ref cut =
+        with([&](std::size_t a,
+                 std::size_t j) { return idx(j == 0 ? size[a] : std::min(out[a], steps[a] * stride[a])); },
+             2);
     y = pad(shrink(y, cut, none2), wide, none2);
-    y = reshape(y, with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? size[a] : j == 1 ? steps[a] : stride[a]); }, 3));
-    y = shrink(y, with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? size[a] : j == 1 ? steps[a] : 1); }, 3),
-               zeros_with([&](std::size_t, std::size_t) { return idx(0); }, 3));
+    y = reshape(y, with(
+                       [&](std::size_t a, std::size_t j) {
+                         return idx(j == 0 ? size[a] : j == 1 ? steps[a] : stride[a]);
+                       },
+                       3));
+    y = shrink(
+        y,
+        with([&](std::size_t a, std::size_t j) { return idx(j == 0   ? size[a]
+                                                            : j == 1 ? steps[a]
+                                                                     : 1); }, 3),
+        zeros_with([&](std::size_t, std::size_t) { return idx(0); }, 3));
     y = reshape(y, with([&](std::size_t a, std::size_t j) { return idx(j == 0 ? size[a] : steps[a]); }, 2));
   }
   for (int i = 0; i < n; ++i) order.push_back(lead + 2 * i + 1);
@@ -140,7 +171,8 @@ Ref pad_spatial(Ref x, std::span<const Padding> padding) {
   Sizes cut = sizes_of(shape), from(cut.size(), idx(0)), sizes, before(from);
   for (std::size_t i = 0; i < padding.size(); ++i) {
     auto a = static_cast<std::size_t>(lead) + i;
-    std::int64_t drop_before = std::max<std::int64_t>(0, -padding[i].before), drop_after = std::max<std::int64_t>(0, -padding[i].after);
+    std::int64_t drop_before = std::max<std::int64_t>(0, -padding[i].before),
+                 drop_after = std::max<std::int64_t>(0, -padding[i].after);
     cut[a] = cut[a] - idx(drop_before + drop_after);
     from[a] = idx(drop_before);
     before[a] = idx(std::max<std::int64_t>(0, padding[i].before));
@@ -150,7 +182,8 @@ Ref pad_spatial(Ref x, std::span<const Padding> padding) {
     auto a = static_cast<std::size_t>(lead) + i;
     sizes[a] = sizes[a] + before[a] + idx(std::max<std::int64_t>(0, padding[i].after));
   }
-  return pad(shrink(x, shape_of_sizes(cut), shape_of_sizes(from)), shape_of_sizes(sizes), shape_of_sizes(before));
+  return pad(shrink(x, shape_of_sizes(cut), shape_of_sizes(from)), shape_of_sizes(sizes),
+             shape_of_sizes(before));
 }
 
 }  // namespace
@@ -158,7 +191,9 @@ Ref pad_spatial(Ref x, std::span<const Padding> padding) {
 
 using namespace detail;
 
-Tensor Tensor::conv2d(const Tensor& weight, const ConvOptions& options) const { return conv2d(weight, Tensor(), options); }
+Tensor Tensor::conv2d(const Tensor& weight, const ConvOptions& options) const {
+  return conv2d(weight, Tensor(), options);
+}
 
 Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOptions& options) const {
   constexpr const char* kName = "conv";
@@ -168,12 +203,17 @@ Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOption
   int n = rank(sw) - 2;
   std::int64_t groups = options.groups;
   if (n < 1 || rank(sx) != n + 2)
-    fail<ShapeError>(kName, "an input of shape {} and a weight of shape {}: both are (batch or out, channels, spatial axes...)",
-                     detail::text(sx), detail::text(sw));
-  if (!dim(sx, 1).is_const() || groups < 1 || !is_concrete(sw) || dim(sx, 1).i() != groups * dims(sw)[1] || dims(sw)[0] % groups)
-    fail<ShapeError>(kName, "an input of shape {}, a weight of shape {} and {} groups do not fit", detail::text(sx), detail::text(sw), groups);
+    fail<ShapeError>(
+        kName,
+        "an input of shape {} and a weight of shape {}: both are (batch or out, channels, spatial axes...)",
+        detail::text(sx), detail::text(sw));
+  if (!dim(sx, 1).is_const() || groups < 1 || !is_concrete(sw) || dim(sx, 1).i() != groups * dims(sw)[1] ||
+      dims(sw)[0] % groups)
+    fail<ShapeError>(kName, "an input of shape {}, a weight of shape {} and {} groups do not fit",
+                     detail::text(sx), detail::text(sw), groups);
   check_spatial(kName, sx, n);
-  Extents stride = extents(kName, "stride", options.stride, n, 1), dilation = extents(kName, "dilation", options.dilation, n, 1);
+  Extents stride = extents(kName, "stride", options.stride, n, 1),
+          dilation = extents(kName, "dilation", options.dilation, n, 1);
   auto padding = paddings(kName, options.padding, n);
   Extents size;
   for (int i = 0; i < n; ++i) size.push_back(dims(sw)[static_cast<std::size_t>(2 + i)]);
@@ -181,15 +221,18 @@ Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOption
     auto a = static_cast<std::size_t>(i);
     std::int64_t length = dim(sx, 2 + i).i() + padding[a].before + padding[a].after;
     if (size[a] < 1 || length < dilation[a] * (size[a] - 1) + 1)
-      fail<ShapeError>(kName, "a window of {} does not fit into axis {} of {}", detail::text(sw), i + 2, detail::text(sx));
+      fail<ShapeError>(kName, "a window of {} does not fit into axis {} of {}", detail::text(sw), i + 2,
+                       detail::text(sx));
   }
   DType out = options.dtype != DType::Void ? options.dtype : strong(promote(x.dtype(), w.dtype()));
   DType wide = accumulator(out);
   std::int64_t channels = dims(sw)[1], filters = dims(sw)[0] / groups;
   Ref y = windows(pad_spatial(pg::cast(pg::cast(x.node, out), wide), padding), size, stride, dilation);
-  // (batch, groups, 1, channels, o..., k...) * (1, groups, filters, channels, 1..., k...), summed up over channels and k.
+  // (batch, groups, 1, channels, o..., k...) * (1, groups, filters, channels, 1..., k...), summed up over
+  // channels and k.
   Ref sy = shape_of(y);
-  Sizes left{dim(sy, 0), idx(groups), idx(1), idx(channels)}, right{idx(1), idx(groups), idx(filters), idx(channels)}, result{dim(sy, 0), idx(groups * filters)};
+  Sizes left{dim(sy, 0), idx(groups), idx(1), idx(channels)},
+      right{idx(1), idx(groups), idx(filters), idx(channels)}, result{dim(sy, 0), idx(groups * filters)};
   for (int i = 0; i < n; ++i) {
     left.push_back(dim(sy, 2 + i));
     right.push_back(idx(1));
@@ -201,7 +244,8 @@ Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOption
     right.push_back(idx(size[static_cast<std::size_t>(i)]));
     summed |= std::uint64_t{1} << (4 + n + i);
   }
-  Ref product = pg::reshape(y, shape_of_sizes(left)) * pg::reshape(pg::cast(pg::cast(w.node, out), wide), shape_of_sizes(right));
+  Ref product = pg::reshape(y, shape_of_sizes(left)) *
+                pg::reshape(pg::cast(pg::cast(w.node, out), wide), shape_of_sizes(right));
   Ref sum = pg::cast(pg::reshape(pg::reduce(product, Op::Add, summed), shape_of_sizes(result)), out);
   Tensor r = computed(sum, x.tracked || w.tracked, detail::device_of(kName, x, w));
   if (!bias.defined()) return r;
@@ -218,20 +262,27 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const ConvTransposeOptions
   return conv_transpose2d(weight, Tensor(), options);
 }
 
-// A convolution with the flipped window, in and out swapped, of the input with stride - 1 zeros between its elements.
-Tensor Tensor::conv_transpose2d(const Tensor& weight, const Tensor& bias, const ConvTransposeOptions& options) const {
+// A convolution with the flipped window, in and out swapped, of the input with stride - 1 zeros between its
+// elements.
+Tensor Tensor::conv_transpose2d(const Tensor& weight, const Tensor& bias,
+                                const ConvTransposeOptions& options) const {
   constexpr const char* kName = "conv_transpose";
   GraphScope scope;
   Ref sx = detail::read(*this, kName).shape(), sw = detail::read(weight, kName).shape();
   int n = rank(sw) - 2;
   std::int64_t groups = options.groups;
   if (n < 1 || rank(sx) != n + 2)
-    fail<ShapeError>(kName, "an input of shape {} and a weight of shape {}: both are (batch or in, channels, spatial axes...)",
-                     detail::text(sx), detail::text(sw));
-  if (!is_concrete(sw) || groups < 1 || !dim(sx, 1).is_const() || dim(sx, 1).i() != dims(sw)[0] || dims(sw)[0] % groups)
-    fail<ShapeError>(kName, "an input of shape {}, a weight of shape {} and {} groups do not fit", detail::text(sx), detail::text(sw), groups);
+    fail<ShapeError>(
+        kName,
+        "an input of shape {} and a weight of shape {}: both are (batch or in, channels, spatial axes...)",
+        detail::text(sx), detail::text(sw));
+  if (!is_concrete(sw) || groups < 1 || !dim(sx, 1).is_const() || dim(sx, 1).i() != dims(sw)[0] ||
+      dims(sw)[0] % groups)
+    fail<ShapeError>(kName, "an input of shape {}, a weight of shape {} and {} groups do not fit",
+                     detail::text(sx), detail::text(sw), groups);
   check_spatial(kName, sx, n);
-  Extents stride = extents(kName, "stride", options.stride, n, 1), dilation = extents(kName, "dilation", options.dilation, n, 1);
+  Extents stride = extents(kName, "stride", options.stride, n, 1),
+          dilation = extents(kName, "dilation", options.dilation, n, 1);
   Extents extra = extents(kName, "output padding", options.output_padding, n, 0);
   auto padding = paddings(kName, options.padding, n);
   std::int64_t in = dims(sw)[0], out = dims(sw)[1];
@@ -271,7 +322,8 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const Tensor& bias, const 
   return x.conv2d(w, bias, {.padding = around, .dilation = apart, .groups = groups});
 }
 
-// --- pooling -------------------------------------------------------------------------------------------------------
+// --- pooling
+// -------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -297,7 +349,9 @@ Pool pool_of(const char* op, const Tensor& x, const Ints& kernel, const PoolOpti
     auto a = static_cast<std::size_t>(i);
     std::int64_t length = dim(shape, rank(shape) - p.n + i).i(), reach = p.dilation[a] * (p.size[a] - 1) + 1;
     std::int64_t padded = length + p.padding[a].before + p.padding[a].after;
-    if (padded < reach) fail<ShapeError>(op, "a window of {} does not fit into axis {} of {}", p.size[a], rank(shape) - p.n + i, text(shape));
+    if (padded < reach)
+      fail<ShapeError>(op, "a window of {} does not fit into axis {} of {}", p.size[a], rank(shape) - p.n + i,
+                       text(shape));
     if (options.ceil_mode) {
       std::int64_t steps = (padded - reach + p.stride[a] - 1) / p.stride[a] + 1;
       // The last one must begin within the input or the padding before it.
@@ -325,7 +379,8 @@ Tensor Tensor::max_pool2d(const Ints& kernel, const PoolOptions& options) const 
   if (pads) {
     Pairs widths(static_cast<std::size_t>(ndim() - p.n), {0, 0});
     for (Padding e : p.padding) widths.emplace_back(e.before, e.after);
-    Number least = is_floating_point() ? Number(-std::numeric_limits<double>::infinity()) : Number(int_min(dtype()));
+    Number least =
+        is_floating_point() ? Number(-std::numeric_limits<double>::infinity()) : Number(int_min(dtype()));
     Tensor inside = ones_like({.dtype = DType::Bool}).pad(widths);
     x = inside.where(x.pad(widths), least);
   }
@@ -336,7 +391,8 @@ Tensor Tensor::max_pool2d(const Ints& kernel, const PoolOptions& options) const 
 Tensor Tensor::avg_pool2d(const Ints& kernel, const PoolOptions& options) const {
   constexpr const char* kName = "avg_pool";
   GraphScope scope;
-  Pool asked = pool_of(kName, *this, kernel, {.stride = options.stride, .padding = options.padding, .dilation = options.dilation});
+  Pool asked = pool_of(kName, *this, kernel,
+                       {.stride = options.stride, .padding = options.padding, .dilation = options.dilation});
   Pool p = pool_of(kName, *this, kernel, options);
   DType t = is_floating_point() ? dtype() : f32, wide = accumulator(t);
   auto total = [&](const Tensor& x, std::span<const Padding> padding) {
@@ -350,22 +406,26 @@ Tensor Tensor::avg_pool2d(const Ints& kernel, const PoolOptions& options) const 
   }
   std::int64_t whole = 1;
   for (std::int64_t k : p.size) whole *= k;
-  if (!pads || (options.count_include_pad && !hangs)) return (sum * (1.0 / static_cast<double>(whole))).cast(t);
+  if (!pads || (options.count_include_pad && !hangs))
+    return (sum * (1.0 / static_cast<double>(whole))).cast(t);
   // How many elements of each window count: those inside, or also those in the padding that was asked for.
   Shape spatial;
   for (int i = 0; i < p.n; ++i) {
     auto a = static_cast<std::size_t>(i);
     Dim length = size(ndim() - p.n + i);
-    spatial.push_back(options.count_include_pad ? length + asked.padding[a].before + asked.padding[a].after : length);
+    spatial.push_back(options.count_include_pad ? length + asked.padding[a].before + asked.padding[a].after
+                                                : length);
   }
   absl::InlinedVector<Padding, 4> around = p.padding;
   if (options.count_include_pad)
-    for (std::size_t a = 0; a < around.size(); ++a) around[a] = {0, p.padding[a].after - asked.padding[a].after};
+    for (std::size_t a = 0; a < around.size(); ++a)
+      around[a] = {0, p.padding[a].after - asked.padding[a].after};
   Pool counted = p;
   counted.mask = 0;
   for (int i = 0; i < p.n; ++i) counted.mask |= std::uint64_t{1} << (p.n + i);
   Tensor ones = Tensor::ones(spatial, {.dtype = wide});
-  Tensor count = drop_axes(sum_axes(kName, pool_windows(kName, ones, p, around), counted.mask, wide), counted.mask);
+  Tensor count =
+      drop_axes(sum_axes(kName, pool_windows(kName, ones, p, around), counted.mask, wide), counted.mask);
   return (sum / count).cast(t);
 }
 
@@ -377,7 +437,8 @@ Tensor Tensor::unfold(std::int64_t axis, std::int64_t size, std::int64_t step) c
   Ref n = dim(v.shape(), a);
   if (!n.is_const()) fail<ShapeError>(kName, "axis {} of {} is symbolic", axis, detail::text(v.shape()));
   if (size < 1 || step < 1 || size > n.i())
-    fail<ValueError>(kName, "windows of {} in steps of {} along axis {} of {}", size, step, axis, detail::text(v.shape()));
+    fail<ValueError>(kName, "windows of {} in steps of {} along axis {} of {}", size, step, axis,
+                     detail::text(v.shape()));
   std::vector<std::int64_t> there, back;
   for (int i = 0; i < ndim(); ++i)
     if (i != a) there.push_back(i);
@@ -388,7 +449,8 @@ Tensor Tensor::unfold(std::int64_t axis, std::int64_t size, std::int64_t step) c
   return computed(pg::permute(w, back), v.tracked, v.device);
 }
 
-// Positions of the result in the input are the same for all other axes, so each axis is a table of rows and weights.
+// Positions of the result in the input are the same for all other axes, so each axis is a table of rows and
+// weights.
 Tensor Tensor::interpolate(const Ints& size, const InterpolateOptions& options) const {
   constexpr const char* kName = "interpolate";
   int n = static_cast<int>(size.size());
@@ -401,8 +463,9 @@ Tensor Tensor::interpolate(const Ints& size, const InterpolateOptions& options) 
     double ratio = static_cast<double>(from) / static_cast<double>(to);
     Tensor at = arange(to).cast(f32);
     if (options.mode == Interpolation::Linear) {
-      at = options.align_corners ? (to > 1 ? at * (static_cast<double>(from - 1) / static_cast<double>(to - 1)) : at * 0.0)
-                                 : (at + 0.5) * ratio - 0.5;
+      at = options.align_corners
+               ? (to > 1 ? at * (static_cast<double>(from - 1) / static_cast<double>(to - 1)) : at * 0.0)
+               : (at + 0.5) * ratio - 0.5;
       at = at.clamp(0, static_cast<double>(from - 1));
       Shape along(std::vector<Dim>(static_cast<std::size_t>(ndim()), 1));
       along[axis] = to;

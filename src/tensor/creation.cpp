@@ -95,7 +95,8 @@ Tensor Tensor::from_literal(const void* data, const Shape& shape, DType t, const
 }
 
 Tensor Tensor::full(const Shape& shape, Number value, const Options& options) {
-  return constant("full", shape, value, dtype_or("full", options.dtype, strong(value.dtype())), options.device);
+  return constant("full", shape, value, dtype_or("full", options.dtype, strong(value.dtype())),
+                  options.device);
 }
 Tensor Tensor::zeros(const Shape& shape, const Options& options) {
   return constant("zeros", shape, 0, dtype_or("zeros", options.dtype, f32), options.device);
@@ -131,11 +132,14 @@ Tensor Tensor::eye(std::int64_t n, std::int64_t m, const Options& options) {
 }
 
 Tensor Tensor::arange(Number stop, const Options& options) { return arange(0, stop, 1, options); }
-Tensor Tensor::arange(Number start, Number stop, const Options& options) { return arange(start, stop, 1, options); }
+Tensor Tensor::arange(Number start, Number stop, const Options& options) {
+  return arange(start, stop, 1, options);
+}
 
 Tensor Tensor::arange(Number start, Number stop, Number step, const Options& options) {
   constexpr const char* kName = "arange";
-  bool real = start.dtype() == DType::WeakFloat || stop.dtype() == DType::WeakFloat || step.dtype() == DType::WeakFloat;
+  bool real = start.dtype() == DType::WeakFloat || stop.dtype() == DType::WeakFloat ||
+              step.dtype() == DType::WeakFloat;
   if (step.to_double() == 0) fail<ValueError>(kName, "a step of 0");
   std::int64_t count;
   if (real) {
@@ -145,7 +149,8 @@ Tensor Tensor::arange(Number start, Number stop, Number step, const Options& opt
     count = width / by + (width % by != 0 && (width < 0) == (by < 0));
   }
   count = std::max<std::int64_t>(0, count);
-  double last = start.to_double() + static_cast<double>(std::max<std::int64_t>(0, count - 1)) * step.to_double();
+  double last =
+      start.to_double() + static_cast<double>(std::max<std::int64_t>(0, count - 1)) * step.to_double();
   double low = std::min(start.to_double(), last), high = std::max(start.to_double(), last);
   auto holds = [&](DType t) {
     return is_float(t) || (low >= static_cast<double>(int_min(t)) && high <= static_cast<double>(int_max(t)));
@@ -172,7 +177,8 @@ Tensor Tensor::linspace(double start, double stop, std::int64_t steps, const Opt
   if (!is_float(wide)) wide = f32;
   Ref x = arange_node(wide, idx(steps));
   double width = steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0;
-  return computed(pg::cast(x * float_const(wide, width) + float_const(wide, start), t), false, named_or_none(options.device));
+  return computed(pg::cast(x * float_const(wide, width) + float_const(wide, start), t), false,
+                  named_or_none(options.device));
 }
 
 namespace {
@@ -186,7 +192,8 @@ struct Like {
 Like like(const char* op, const Tensor& x, const Options& options) {
   GraphScope scope;
   Value v = detail::read(x, op);
-  return {shape_to(v.shape()), dtype_or(op, options.dtype, v.dtype()), options.device.empty() ? v.device : device_named(options.device)};
+  return {shape_to(v.shape()), dtype_or(op, options.dtype, v.dtype()),
+          options.device.empty() ? v.device : device_named(options.device)};
 }
 Tensor full_of(const Like& l, Number value) {
   GraphScope scope;
@@ -195,9 +202,15 @@ Tensor full_of(const Like& l, Number value) {
 
 }  // namespace
 
-Tensor Tensor::full_like(Number value, const Options& options) const { return full_of(like("full_like", *this, options), value); }
-Tensor Tensor::zeros_like(const Options& options) const { return full_of(like("zeros_like", *this, options), 0); }
-Tensor Tensor::ones_like(const Options& options) const { return full_of(like("ones_like", *this, options), 1); }
+Tensor Tensor::full_like(Number value, const Options& options) const {
+  return full_of(like("full_like", *this, options), value);
+}
+Tensor Tensor::zeros_like(const Options& options) const {
+  return full_of(like("zeros_like", *this, options), 0);
+}
+Tensor Tensor::ones_like(const Options& options) const {
+  return full_of(like("ones_like", *this, options), 1);
+}
 Tensor Tensor::empty_like(const Options& options) const {
   Like l = like("empty_like", *this, options);
   return empty(l.shape, {.dtype = l.dtype, .device = l.device ? *l.device : std::string()});

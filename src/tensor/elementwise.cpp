@@ -9,7 +9,8 @@ namespace detail {
 
 Ref number_const(DType t, Number n) {
   if (is_float(t)) return float_const(t, n.to_double());
-  if (n.kind() != Number::Kind::Float) return t == DType::Bool ? bool_const(n.to_int() != 0) : int_const(t, n.to_int());
+  if (n.kind() != Number::Kind::Float)
+    return t == DType::Bool ? bool_const(n.to_int() != 0) : int_const(t, n.to_int());
   return scalar_const(t, cast_scalar(float_scalar(n.to_double()), f64, t));
 }
 
@@ -102,12 +103,14 @@ Tensor shift(const char* name, Op op, const Operand& x, const Operand& y) {
 Tensor less_equal(const char* name, const Operand& x, const Operand& y) {
   GraphScope scope;
   Operands o = operands(name, x, y);
-  Ref r = is_float(o.dtype()) ? (o.a.node < o.b.node) | eq(o.a.node, o.b.node) : logical_not(o.b.node < o.a.node);
+  Ref r =
+      is_float(o.dtype()) ? (o.a.node < o.b.node) | eq(o.a.node, o.b.node) : logical_not(o.b.node < o.a.node);
   return computed(r, false, o.device);
 }
 
 // Remainder and quotient that round by `round`.
-Tensor divide_rounded(const char* name, const Operand& x, const Operand& y, Op for_ints, Tensor (Tensor::*round)() const) {
+Tensor divide_rounded(const char* name, const Operand& x, const Operand& y, Op for_ints,
+                      Tensor (Tensor::*round)() const) {
   {
     GraphScope scope;
     Operands o = operands(name, x, y);
@@ -141,7 +144,8 @@ Tensor power(const Operand& x, const Operand& y) {
   Ref base = cast(o.a.node, t), exponent = cast(o.b.node, t), one = int_const(t, 1);
   if (!y.tensor()) {
     if (y.number().to_int() < 0)
-      fail<ValueError>(kName, "an integer base with the negative exponent {}: cast the base to a float", y.number().to_int());
+      fail<ValueError>(kName, "an integer base with the negative exponent {}: cast the base to a float",
+                       y.number().to_int());
     Ref result = full_node(t, 1, shape_of(base));
     bool first = true;
     for (auto e = static_cast<std::uint64_t>(y.number().to_int()); e; e >>= 1, base = base * base) {
@@ -182,13 +186,15 @@ using detail::binary;
 using detail::float_unary;
 using detail::unary;
 
-// --- operators -----------------------------------------------------------------------------------------------------
+// --- operators
+// -----------------------------------------------------------------------------------------------------
 
 Tensor operator+(const Operand& a, const Operand& b) { return binary("add", Op::Add, a, b); }
 Tensor operator-(const Operand& a, const Operand& b) {
   GraphScope scope;
   detail::Operands o = detail::operands("sub", a, b);
-  if (o.dtype() == DType::Bool) detail::fail<DTypeError>("sub", "takes numbers, not bool: cast first, or use ^ or ~");
+  if (o.dtype() == DType::Bool)
+    detail::fail<DTypeError>("sub", "takes numbers, not bool: cast first, or use ^ or ~");
   return detail::computed(o.a.node - o.b.node, o.tracked(), o.device);
 }
 Tensor operator*(const Operand& a, const Operand& b) { return binary("mul", Op::Mul, a, b); }
@@ -205,9 +211,15 @@ Tensor operator%(const Operand& a, const Operand& b) {
   Tensor q = detail::divide_rounded("mod", a, b, Op::FloorMod, &Tensor::floor);
   return q.is_floating_point() ? a - q * b : q;
 }
-Tensor operator&(const Operand& a, const Operand& b) { return detail::integers_only("and", Op::And, a, b, true); }
-Tensor operator|(const Operand& a, const Operand& b) { return detail::integers_only("or", Op::Or, a, b, true); }
-Tensor operator^(const Operand& a, const Operand& b) { return detail::integers_only("xor", Op::Xor, a, b, true); }
+Tensor operator&(const Operand& a, const Operand& b) {
+  return detail::integers_only("and", Op::And, a, b, true);
+}
+Tensor operator|(const Operand& a, const Operand& b) {
+  return detail::integers_only("or", Op::Or, a, b, true);
+}
+Tensor operator^(const Operand& a, const Operand& b) {
+  return detail::integers_only("xor", Op::Xor, a, b, true);
+}
 Tensor operator<<(const Operand& a, const Operand& b) { return detail::shift("shift left", Op::Shl, a, b); }
 Tensor operator>>(const Operand& a, const Operand& b) { return detail::shift("shift right", Op::Shr, a, b); }
 Tensor operator==(const Operand& a, const Operand& b) { return binary("equal", Op::CmpEq, a, b); }
@@ -224,19 +236,22 @@ Tensor where(const Tensor& condition, const Operand& a, const Operand& b) {
   GraphScope scope;
   detail::Value c = detail::read(condition, kName);
   if (c.dtype() != DType::Bool)
-    detail::fail<DTypeError>(kName, "the condition is {}, not bool: compare it with something", detail::text(c.dtype()));
+    detail::fail<DTypeError>(kName, "the condition is {}, not bool: compare it with something",
+                             detail::text(c.dtype()));
   detail::Operands o = detail::operands(kName, a, b);
   detail::broadcast_of(kName, c.shape(), detail::broadcast_of(kName, o.a.shape(), o.b.shape()));
   detail::Device device = detail::device_of(kName, c, {nullptr, false, o.device});
   return detail::computed(where(c.node, o.a.node, o.b.node), o.tracked(), device);
 }
 
-// --- one operand ---------------------------------------------------------------------------------------------------
+// --- one operand
+// ---------------------------------------------------------------------------------------------------
 
 Tensor Tensor::cast(DType t) const {
   GraphScope scope;
   detail::Value v = detail::read(*this, "cast");
-  if (t == DType::Void || is_weak(t)) detail::fail<DTypeError>("cast", "{} is no dtype of tensors", detail::text(t));
+  if (t == DType::Void || is_weak(t))
+    detail::fail<DTypeError>("cast", "{} is no dtype of tensors", detail::text(t));
   return detail::computed(pg::cast(v.node, t), v.tracked, v.device);
 }
 
@@ -253,7 +268,8 @@ Tensor Tensor::logical_not() const {
 Tensor Tensor::bitwise_not() const {
   GraphScope scope;
   detail::Value v = detail::read(*this, "bitwise_not");
-  if (is_float(v.dtype())) detail::fail<DTypeError>("bitwise_not", "takes integers and bool, not {}", detail::text(v.dtype()));
+  if (is_float(v.dtype()))
+    detail::fail<DTypeError>("bitwise_not", "takes integers and bool, not {}", detail::text(v.dtype()));
   Ref r = v.dtype() == DType::Bool ? pg::logical_not(v.node) : v.node ^ int_const(v.dtype(), -1);
   return detail::computed(r, false, v.device);
 }
@@ -272,17 +288,20 @@ Tensor Tensor::tan() const { return sin() / cos(); }
 Tensor Tensor::tanh() const { return float_unary("tanh", Op::Tanh, *this); }
 Tensor Tensor::erf() const { return float_unary("erf", Op::Erf, *this); }
 
-// Cephes, atan.c: reduced to |x| <= 0.66 by pi/2 - atan(1/x) and pi/4 + atan((x-1)/(x+1)), then a rational function.
+// Cephes, atan.c: reduced to |x| <= 0.66 by pi/2 - atan(1/x) and pi/4 + atan((x-1)/(x+1)), then a rational
+// function.
 Tensor Tensor::atan() const {
   Tensor x = detail::as_float(*this, "atan"), a = x.abs();
   Tensor large = a > 2.414213562373095, middle = a > 0.66;
   // Beyond its branch each argument is one that gives no infinity.
   Tensor r = large.where(-1.0 / large.where(a, 1.0), middle.where((a - 1.0) / (a + 1.0), x));
   Tensor z = r * r;
-  Tensor p = detail::polynomial(z, {-8.750608600031904122785E-1, -1.615753718733365076637E1, -7.500855792314704667340E1,
-                                    -1.228866684490136173410E2, -6.485021904942025371773E1});
-  Tensor q = detail::polynomial(z, {1.0, 2.485846490142306297962E1, 1.650270098316988542046E2, 4.328810604912902668951E2,
-                                    4.853903996359136964868E2, 1.945506571482613964425E2});
+  Tensor p = detail::polynomial(
+      z, {-8.750608600031904122785E-1, -1.615753718733365076637E1, -7.500855792314704667340E1,
+          -1.228866684490136173410E2, -6.485021904942025371773E1});
+  Tensor q = detail::polynomial(
+      z, {1.0, 2.485846490142306297962E1, 1.650270098316988542046E2, 4.328810604912902668951E2,
+          4.853903996359136964868E2, 1.945506571482613964425E2});
   Tensor y = r * z * p / q + r;
   Tensor shifted = large.where(y + std::numbers::pi / 2, y + std::numbers::pi / 4);
   return middle.where(shifted * x.sign(), y);
@@ -366,7 +385,8 @@ Tensor Tensor::softplus(double beta) const {
 Tensor Tensor::softsign() const { return *this / (abs() + 1); }
 Tensor Tensor::mish() const { return *this * softplus().tanh(); }
 
-// --- more operands -------------------------------------------------------------------------------------------------
+// --- more operands
+// -------------------------------------------------------------------------------------------------
 
 Tensor Tensor::add(const Operand& other) const { return *this + other; }
 Tensor Tensor::sub(const Operand& other) const { return *this - other; }
@@ -403,7 +423,9 @@ Tensor Tensor::logaddexp(const Operand& other) const {
   m = m.isinf().where(0.0, m);
   return ((*this - m).exp() + (Operand(other) - m).exp()).log() + m;
 }
-Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value) const { return pg::where(mask, value, *this); }
+Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value) const {
+  return pg::where(mask, value, *this);
+}
 Tensor Tensor::where(const Operand& a, const Operand& b) const { return pg::where(*this, a, b); }
 Tensor Tensor::isclose(const Operand& other, const IsCloseOptions& options) const {
   Tensor difference = (*this - other).abs();
@@ -413,6 +435,8 @@ Tensor Tensor::isclose(const Operand& other, const IsCloseOptions& options) cons
   if (options.equal_nan) close = close | (isnan() & (other != other));
   return close;
 }
-Tensor Tensor::allclose(const Operand& other, const IsCloseOptions& options) const { return isclose(other, options).all(); }
+Tensor Tensor::allclose(const Operand& other, const IsCloseOptions& options) const {
+  return isclose(other, options).all();
+}
 
 }  // namespace pg

@@ -1,17 +1,18 @@
-// The reverse walk: gradients of a value with respect to Leaf nodes, as graphs, in one pass over the nodes between.
-// backward() and gradient() on top of it.
+// The reverse walk: gradients of a value with respect to Leaf nodes, as graphs, in one pass over the nodes
+// between. backward() and gradient() on top of it.
+#include "rules/gradient.h"
+
 #include <algorithm>
 
 #include "engine/engine.h"
-#include "rules/gradient.h"
 #include "tensor/ops.h"
 
 namespace pg {
 namespace detail {
 namespace {
 
-// A gradient on its way. Where the mask of a Where is off it is 0, whatever the arithmetic on the way makes of that
-// (0 * infinity): `spoiled` says that it may have, so the mask must be applied once more.
+// A gradient on its way. Where the mask of a Where is off it is 0, whatever the arithmetic on the way makes
+// of that (0 * infinity): `spoiled` says that it may have, so the mask must be applied once more.
 struct Gradient {
   Ref value;
   Ref mask = {};
@@ -63,7 +64,8 @@ class Walk {
       return true;
     }
     if (n.is(Op::Store)) return needed_.contains(n.src(1).node());
-    if (!is_float(n.dtype()) || n.is(Op::Detach) || n.is(Op::Bitcast) || n.is(Op::Trunc) || n.has(kLeaf)) return false;
+    if (!is_float(n.dtype()) || n.is(Op::Detach) || n.is(Op::Bitcast) || n.is(Op::Trunc) || n.has(kLeaf))
+      return false;
     return std::any_of(n.srcs().begin(), n.srcs().end(), [&](Node* s) { return needed_.contains(s); });
   }
 
@@ -78,14 +80,16 @@ class Walk {
       Ref source = answer.src(k);
       if (!needed_.contains(source.node())) continue;
       Gradient share{answer.src(k + 1), g.mask, g.spoiled};
-      if (plain_movement && share.mask) share.mask = rules::transpose_movement(n, expand(share.mask, shape_of(n)));
+      if (plain_movement && share.mask)
+        share.mask = rules::transpose_movement(n, expand(share.mask, shape_of(n)));
       if (n.is(Op::Where)) {
         Ref on = k == 0 ? n.src(0) : logical_not(n.src(0));
         share.mask = share.mask ? share.mask & on : on;
       }
       if (n.is(Op::Copy)) {
         std::string home = engine::device_of(source);
-        if (!home.empty()) share.value = make(Op::Copy, share.value.dtype(), {share.value}, Arg{.p = str_payload(home)});
+        if (!home.empty())
+          share.value = make(Op::Copy, share.value.dtype(), {share.value}, Arg{.p = str_payload(home)});
       }
       add(source, to_shape(share, shape_of(source)));
     }
@@ -99,7 +103,8 @@ class Walk {
     std::uint64_t axes = 0;
     for (int i = 0; i < rank(from); ++i) {
       bool gone = i < extra;
-      if (gone || (dim(shape, i - extra).is_const(1) && !dim(from, i).is_const(1))) axes |= std::uint64_t{1} << i;
+      if (gone || (dim(shape, i - extra).is_const(1) && !dim(from, i).is_const(1)))
+        axes |= std::uint64_t{1} << i;
     }
     if (!axes) return g;
     Ref v = applied(g);
@@ -132,7 +137,9 @@ void check_not_overwritten(const char* op, const Walk& walk) {
     LeafId& id = leaf.object<LeafId>();
     Cell* cell = id.tag->cell;
     if (cell && cell->version != id.version)
-      fail<ValueError>(op, "a marked tensor of shape {} was overwritten by [{}] after it was read: its gradient would be that of other contents",
+      fail<ValueError>(op,
+                       "a marked tensor of shape {} was overwritten by [{}] after it was read: its gradient "
+                       "would be that of other contents",
                        text(shape_of(leaf)), cell->last_write);
   }
 }
@@ -143,8 +150,10 @@ Value root_of(const char* op, const Tensor& x, const Tensor& given, Ref& seed) {
   Ref shape = v.shape();
   if (given.defined()) {
     Value g = read(given, op);
-    if (!same(g.shape(), shape)) fail<ShapeError>(op, "a gradient of shape {} for a value of shape {}", text(g.shape()), text(shape));
-    if (g.dtype() != v.dtype()) fail<DTypeError>(op, "a gradient of {} for a value of {}", text(g.dtype()), text(v.dtype()));
+    if (!same(g.shape(), shape))
+      fail<ShapeError>(op, "a gradient of shape {} for a value of shape {}", text(g.shape()), text(shape));
+    if (g.dtype() != v.dtype())
+      fail<DTypeError>(op, "a gradient of {} for a value of {}", text(g.dtype()), text(v.dtype()));
     seed = g.node;
   } else {
     if (!is_concrete(shape) || numel(shape) != 1)
@@ -172,7 +181,8 @@ void Tensor::backward(const BackwardOptions& options) const {
     fail<ValueError>(kName, "nothing that this tensor was computed from requires gradients");
   }
   Walk walk(v.node, nullptr);
-  if (!walk.reaches_any()) fail<ValueError>(kName, "nothing that this tensor was computed from requires gradients");
+  if (!walk.reaches_any())
+    fail<ValueError>(kName, "nothing that this tensor was computed from requires gradients");
   check_not_overwritten(kName, walk);
   auto gradients = walk.run(seed);
   // In the order in which they were read.
@@ -208,7 +218,8 @@ std::vector<Tensor> Tensor::gradient(TensorList targets, const Tensor& given) co
   for (const Tensor& t : targets.span()) {
     Value target = detail::read(t, kName);
     if (!t.impl()->cell->marked || !t.impl()->whole)
-      fail<ValueError>(kName, "target {} of shape {} is not marked: say requires_grad() before it is used", wanted.size(), detail::text(target.shape()));
+      fail<ValueError>(kName, "target {} of shape {} is not marked: say requires_grad() before it is used",
+                       wanted.size(), detail::text(target.shape()));
     // Under NoGrad the mark is not read; what was computed before still names it.
     Cell& cell = *t.impl()->cell;
     wanted.push_back(cell.leaf ? &cell.leaf.ref().object<LeafId>() : nullptr);
@@ -258,8 +269,12 @@ void Tensor::set_grad(const Tensor& gradient) const {
   Value v = detail::read(*this, kName);
   if (gradient.defined()) {
     Value g = detail::read(gradient, kName);
-    if (!same(g.shape(), v.shape())) fail<ShapeError>(kName, "a gradient of shape {} for a tensor of shape {}", detail::text(g.shape()), detail::text(v.shape()));
-    if (g.dtype() != v.dtype()) fail<DTypeError>(kName, "a gradient of {} for a tensor of {}", detail::text(g.dtype()), detail::text(v.dtype()));
+    if (!same(g.shape(), v.shape()))
+      fail<ShapeError>(kName, "a gradient of shape {} for a tensor of shape {}", detail::text(g.shape()),
+                       detail::text(v.shape()));
+    if (g.dtype() != v.dtype())
+      fail<DTypeError>(kName, "a gradient of {} for a tensor of {}", detail::text(g.dtype()),
+                       detail::text(v.dtype()));
   }
   impl_->cell->grad = gradient;
 }

@@ -14,7 +14,7 @@ struct Plan {
   absl::InlinedVector<std::int64_t, 8> column;  // the element of each step that is taken
   Sizes counts;                                 // how many are taken
   std::uint64_t flips = 0;
-  Sizes result;                                 // without the axes that integers drop, with the new ones
+  Sizes result;  // without the axes that integers drop, with the new ones
   struct Pick {
     int axis;  // of the result
     Tensor rows;
@@ -63,14 +63,16 @@ void take_slice(const char* op, Plan& plan, const Slice& s, Ref n, Ref shape) {
     };
     Ref start = position(s.start, idx(0)), stop = position(s.stop, n);
     if (start.lo() < 0 || bound_value(start) > bound_value(stop) || bound_value(stop) > bound_value(n))
-      fail<IndexError>(op, "{}..{} is no part of axis {} of {}", Dim(start.node()).str(), Dim(stop.node()).str(), plan.sizes.size(), text(shape));
+      fail<IndexError>(op, "{}..{} is no part of axis {} of {}", Dim(start.node()).str(),
+                       Dim(stop.node()).str(), plan.sizes.size(), text(shape));
     return take_axis(plan, stop - start, start, stop - start);
   }
   Run run = run_of(s, n.i());
   std::int64_t width = std::abs(s.step);
   if (s.step < 0) plan.flips |= std::uint64_t{1} << plan.sizes.size();
   if (width == 1 || run.count <= 1) return take_axis(plan, idx(run.count), idx(run.lowest), idx(run.count));
-  // Whole steps that contain the elements, at the same place in each; beyond the end only if nothing else fits.
+  // Whole steps that contain the elements, at the same place in each; beyond the end only if nothing else
+  // fits.
   std::int64_t length = run.count * width, column = std::max<std::int64_t>(0, run.lowest + length - n.i());
   if (column > std::min(run.lowest, width - 1)) {
     column = 0;
@@ -82,14 +84,16 @@ void take_slice(const char* op, Plan& plan, const Slice& s, Ref n, Ref shape) {
 Tensor rows_of(const char* op, const Tensor& rows, Ref n) {
   Value v = read(rows, op);
   if (!is_int(v.dtype()))
-    fail<IndexError>(op, "an index tensor is {}: indices are integers (masks have where and masked_fill)", text(v.dtype()));
+    fail<IndexError>(op, "an index tensor is {}: indices are integers (masks have where and masked_fill)",
+                     text(v.dtype()));
   DType t = v.dtype() == i64 || v.dtype() == u64 || v.dtype() == u32 || n.hi() > int_max(i32) ? i64 : i32;
   Ref r = cast(v.node, t);
   if (!is_unsigned(v.dtype())) r = where(r < int_const(t, 0), r + cast(n, t), r);
   return computed(r, false, v.device);
 }
 
-Tensor list_of(const char* op, const std::vector<std::int64_t>& list, Ref n, Ref shape, int axis, Device device) {
+Tensor list_of(const char* op, const std::vector<std::int64_t>& list, Ref n, Ref shape, int axis,
+               Device device) {
   std::vector<std::int64_t> rows(list);
   for (std::int64_t& r : rows) {
     if (r < -n.hi() || r >= n.hi())
@@ -107,7 +111,8 @@ Plan plan_of(const char* op, std::span<const Index> index, Ref shape, Device dev
   }
   int axes = rank(shape);
   if (ellipses > 1) fail<IndexError>(op, "more than one ellipsis");
-  if (named > axes) fail<IndexError>(op, "{} positions for shape {}, which has {} axes", named, text(shape), axes);
+  if (named > axes)
+    fail<IndexError>(op, "{} positions for shape {}, which has {} axes", named, text(shape), axes);
   Plan plan;
   int axis = 0, last_pick = -1;
   auto whole = [&] {
@@ -153,7 +158,8 @@ Plan plan_of(const char* op, std::span<const Index> index, Ref shape, Device dev
 }
 
 Tensor basic(const Tensor& x, const char* op, const Plan& plan) {
-  Ref box = shape_of_sizes(plan.sizes), offset = shape_of_sizes(plan.offsets), counts = shape_of_sizes(plan.counts);
+  Ref box = shape_of_sizes(plan.sizes), offset = shape_of_sizes(plan.offsets),
+      counts = shape_of_sizes(plan.counts);
   Ref result = shape_of_sizes(plan.result), whole_steps, split, column, column_offset;
   if (plan.strided) {
     Sizes padded, steps, one, at;
@@ -180,11 +186,11 @@ Tensor basic(const Tensor& x, const char* op, const Plan& plan) {
 
 // The picked axes of a basic view in front, as one axis; and the row of each position there, -1 for none.
 struct Rows {
-  Tensor table;         // (n, rest...)
-  Tensor flat;          // rows, of the shape the index tensors broadcast to
-  Shape picked, rest;   // the picked axes, and the others
+  Tensor table;                     // (n, rest...)
+  Tensor flat;                      // rows, of the shape the index tensors broadcast to
+  Shape picked, rest;               // the picked axes, and the others
   std::vector<std::int64_t> order;  // of the basic view's axes: picked first
-  int front;            // where the rows' axes go among the rest
+  int front;                        // where the rows' axes go among the rest
 };
 
 Rows rows_in(const char* op, const Tensor& view, const Plan& plan) {
@@ -234,13 +240,16 @@ void assign(const Tensor& x, const Operand& value, const char* op) {
   Value target = read(x, op);
   Value v = value.tensor() ? read(*value.tensor(), op) : value_of(value, op, target.dtype());
   if (v.dtype() != target.dtype())
-    fail<DTypeError>(op, "the value is {}, the target {}: cast it first", text(v.dtype()), text(target.dtype()));
+    fail<DTypeError>(op, "the value is {}, the target {}: cast it first", text(v.dtype()),
+                     text(target.dtype()));
   Ref s = broadcast(target.shape(), v.shape());
   if (!s || !same(s, target.shape()))
-    fail<ShapeError>(op, "a value of shape {} does not broadcast to the target's {}", text(v.shape()), text(target.shape()));
+    fail<ShapeError>(op, "a value of shape {} does not broadcast to the target's {}", text(v.shape()),
+                     text(target.shape()));
   Device from = v.device, to = target.device;
   if (from && from != (to ? to : default_device()))
-    fail<DeviceError>(op, "the value is on {}, the target on {}: move it with to()", *from, to ? *to : *default_device());
+    fail<DeviceError>(op, "the value is on {}, the target on {}: move it with to()", *from,
+                      to ? *to : *default_device());
   if (same(v.node, target.node)) return;
   write(x, v, op);
   if (!to) x.impl()->cell->device = from;
@@ -283,10 +292,12 @@ void Tensor::set(std::span<const Index> index, const Operand& value) {
   for (int i = 0; i < r.flat.ndim(); ++i) target.insert(r.front + i, r.flat.size(i));
   Value v = value.tensor() ? detail::read(*value.tensor(), kName) : value_of(value, kName, view.dtype());
   if (v.dtype() != view.dtype())
-    fail<DTypeError>(kName, "the value is {}, the target {}: cast it first", detail::text(v.dtype()), detail::text(view.dtype()));
+    fail<DTypeError>(kName, "the value is {}, the target {}: cast it first", detail::text(v.dtype()),
+                     detail::text(view.dtype()));
   Ref wanted = shape_from(target), s = broadcast(wanted, v.shape());
   if (!s || !same(s, wanted))
-    fail<ShapeError>(kName, "a value of shape {} does not broadcast to the target's {}", detail::text(v.shape()), target.str());
+    fail<ShapeError>(kName, "a value of shape {} does not broadcast to the target's {}",
+                     detail::text(v.shape()), target.str());
   Dim count = r.flat.numel(), n = r.table.size(0);
   if (!count.is_symbolic() && count == 0) return;
   // Which of the rows writes each element of the table: the last that names it.
@@ -308,7 +319,8 @@ void Tensor::set(std::span<const Index> index, const Operand& value) {
   Shape unflat = r.picked;
   for (const Dim& d : r.rest) unflat.push_back(d);
   std::vector<std::int64_t> back(r.order.size());
-  for (std::size_t i = 0; i < r.order.size(); ++i) back[static_cast<std::size_t>(r.order[i])] = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < r.order.size(); ++i)
+    back[static_cast<std::size_t>(r.order[i])] = static_cast<std::int64_t>(i);
   detail::assign(view, table.reshape(unflat).permute(back), kName);
 }
 
@@ -323,7 +335,8 @@ bool has_rows(std::span<const Index> index) {
 
 }  // namespace
 
-Indexed::Indexed(Tensor value, Tensor base, std::span<const Index> index) : Tensor(std::move(value)), base_(std::move(base)) {
+Indexed::Indexed(Tensor value, Tensor base, std::span<const Index> index)
+    : Tensor(std::move(value)), base_(std::move(base)) {
   if (base_.defined()) index_ = std::make_shared<const std::vector<Index>>(index.begin(), index.end());
 }
 void Indexed::operator=(const Operand& value) && {
@@ -350,10 +363,13 @@ Indexed Tensor::operator[](const Index& index) {
   std::span<const Index> list(&index, 1);
   return {at(list), has_rows(list) ? *this : Tensor(), list};
 }
-Tensor Tensor::operator[](std::initializer_list<Index> index) const { return at({index.begin(), index.size()}); }
+Tensor Tensor::operator[](std::initializer_list<Index> index) const {
+  return at({index.begin(), index.size()});
+}
 Tensor Tensor::operator[](const Index& index) const { return at({&index, 1}); }
 
-// --- assignment ----------------------------------------------------------------------------------------------------
+// --- assignment
+// ----------------------------------------------------------------------------------------------------
 
 Tensor& Tensor::assign(const Operand& value) {
   detail::assign(*this, value, "assign");
@@ -396,7 +412,8 @@ Tensor& Tensor::operator>>=(const Operand& value) {
   return *this;
 }
 
-// --- gather, scatter -----------------------------------------------------------------------------------------------
+// --- gather, scatter
+// -----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -405,7 +422,8 @@ int check_along(const char* op, const Tensor& x, std::int64_t axis, const Tensor
   GraphScope scope;
   Ref shape = read(x, op).shape(), s = read(index, op).shape();
   int a = axis_of(op, axis, shape);
-  if (!is_int(index.dtype())) fail<IndexError>(op, "the index is {}: indices are integers", text(index.dtype()));
+  if (!is_int(index.dtype()))
+    fail<IndexError>(op, "the index is {}: indices are integers", text(index.dtype()));
   bool fits = rank(s) == rank(shape);
   for (int i = 0; fits && i < rank(s); ++i) fits = i == a || dim(s, i).hi() <= dim(shape, i).hi();
   if (!fits) fail<ShapeError>(op, "an index of shape {} along axis {} of {}", text(s), a, text(shape));
@@ -413,8 +431,10 @@ int check_along(const char* op, const Tensor& x, std::int64_t axis, const Tensor
     Ref from = read(*src, op).shape();
     bool covers = rank(from) == rank(s);
     for (int i = 0; covers && i < rank(s); ++i) covers = dim(s, i).hi() <= dim(from, i).hi();
-    if (!covers) fail<ShapeError>(op, "an index of shape {} reads more than the source {} has", text(s), text(from));
-    if (src->dtype() != x.dtype()) fail<DTypeError>(op, "the source is {}, the target {}", text(src->dtype()), text(x.dtype()));
+    if (!covers)
+      fail<ShapeError>(op, "an index of shape {} reads more than the source {} has", text(s), text(from));
+    if (src->dtype() != x.dtype())
+      fail<DTypeError>(op, "the source is {}, the target {}", text(src->dtype()), text(x.dtype()));
   }
   return a;
 }
@@ -441,7 +461,8 @@ Tensor from_end(const Tensor& x, int axis) {
   return x.permute(order);
 }
 
-// For each element of the target along the axis (second to last) whether each element of the index (last) names it.
+// For each element of the target along the axis (second to last) whether each element of the index (last)
+// names it.
 Tensor named(const Tensor& index, int axis, const Dim& n) {
   Tensor at = to_end(index, axis).unsqueeze(-2);
   return at == positions(at.dtype(), n, at.ndim() - 2, at.ndim());
@@ -470,7 +491,8 @@ Tensor Tensor::gather(std::int64_t axis, const Tensor& index) const {
 Tensor Tensor::index_select(std::int64_t axis, const Tensor& index) const {
   GraphScope scope;
   int a = axis_of("index_select", axis, detail::read(*this, "index_select").shape());
-  if (index.ndim() != 1) fail<ShapeError>("index_select", "takes an index of one axis, not shape {}", index.shape().str());
+  if (index.ndim() != 1)
+    fail<ShapeError>("index_select", "takes an index of one axis, not shape {}", index.shape().str());
   std::vector<Index> at(static_cast<std::size_t>(a), Slice{});
   at.emplace_back(index);
   return this->at(at);
@@ -482,7 +504,8 @@ Tensor Tensor::scatter(std::int64_t axis, const Tensor& index, const Operand& sr
   int a = check_along(kName, *this, axis, index, &from);
   if (!index.numel().is_symbolic() && index.numel() == 0) return *this + full_like(0, {.dtype = dtype()});
   Tensor names = named(index, a, size(a));
-  Tensor winner = from_end(names.where(positions(i32, index.size(a), names.ndim() - 1, names.ndim()), -1).max(-1), a);
+  Tensor winner =
+      from_end(names.where(positions(i32, index.size(a), names.ndim() - 1, names.ndim()), -1).max(-1), a);
   Tensor value = cut_to(from, index.shape(), -1).gather(a, winner);
   return pg::where(fill_to(winner >= 0, shape()), fill_to(value, shape()), *this);
 }
@@ -503,10 +526,12 @@ Tensor Tensor::scatter_reduce(std::int64_t axis, const Tensor& index, const Tens
   };
   bool real = is_floating_point();
   double inf = std::numeric_limits<double>::infinity();
-  Number least = real ? Number(-inf) : Number(int_min(dtype())), greatest = real ? Number(inf) : Number(int_max(dtype()));
+  Number least = real ? Number(-inf) : Number(int_min(dtype())),
+         greatest = real ? Number(inf) : Number(int_max(dtype()));
   auto sum = [&](const Tensor& x) { return x.sum(-1, {.dtype = dtype()}); };
   switch (reduce) {
-    case Scatter::Sum: return own(0) + fill_to(combined(0, sum), shape());
+    case Scatter::Sum:
+      return own(0) + fill_to(combined(0, sum), shape());
     case Scatter::Prod: {
       Tensor p = combined(1, [](const Tensor& x) { return x.prod(-1); });
       return own(1) * pg::where(hit, fill_to(p, shape()), full_like(1, {.dtype = dtype()}));

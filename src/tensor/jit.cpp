@@ -1,7 +1,5 @@
-// Recording and replaying. A recording is a list of engine runs whose storages are slots: bound to an argument, to a Cell
-// that is older than the body, made by an earlier run, or constant.
-#include <pangrad/jit.h>
-
+// Recording and replaying. A recording is a list of engine runs whose storages are slots: bound to an
+// argument, to a Cell that is older than the body, made by an earlier run, or constant.
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
@@ -10,6 +8,7 @@
 #include "tensor/check.h"
 #include "tensor/ops.h"
 #include "tensor/watch.h"
+#include <pangrad/jit.h>
 
 namespace pg::detail {
 namespace {
@@ -17,7 +16,7 @@ namespace {
 constexpr int kNone = -1;
 
 struct Scalar64 {
-  std::int64_t value;        // as bound; of a random offset: relative to where the body began
+  std::int64_t value;  // as bound; of a random offset: relative to where the body began
   Device generator = nullptr;
 };
 
@@ -38,7 +37,7 @@ struct Result {
   int slot = kNone;  // kNone: `same`
   UOp shape;
   Device device = nullptr;
-  Tensor same;       // an older tensor, returned as it is
+  Tensor same;  // an older tensor, returned as it is
 };
 
 struct CellSlot {
@@ -49,18 +48,18 @@ struct CellSlot {
 
 struct Recording {
   std::vector<Made> slots;
-  std::vector<std::pair<int, int>> inputs;        // slot, argument
-  std::vector<CellSlot> cells;                    // read or written from outside
+  std::vector<std::pair<int, int>> inputs;  // slot, argument
+  std::vector<CellSlot> cells;              // read or written from outside
   std::vector<std::pair<int, UOp>> constants;
-  std::vector<std::pair<Tensor, UOp>> frozen;     // Cells that hold constants, which are part of the runs
+  std::vector<std::pair<Tensor, UOp>> frozen;  // Cells that hold constants, which are part of the runs
   struct Slice {
     int base;
     std::int64_t start;
   };
-  absl::flat_hash_map<int, Slice> slices;         // slots that are ranges of others
+  absl::flat_hash_map<int, Slice> slices;  // slots that are ranges of others
   std::vector<Step> steps;
-  std::vector<CellSlot> writes, grads;            // what Cells hold afterwards
-  std::vector<Tensor> no_grads;                   // whose gradient is gone afterwards
+  std::vector<CellSlot> writes, grads;  // what Cells hold afterwards
+  std::vector<Tensor> no_grads;         // whose gradient is gone afterwards
   std::vector<Result> results;
   absl::flat_hash_map<Device, std::int64_t> draws;
 };
@@ -81,7 +80,8 @@ class Recorder final : public CellWatch {
     for (Cell* c = first_cell(); c; c = c->next)
       if (c->marked || c->grad.defined()) grads_before_.emplace_back(Tensor(retained(*c)), c->grad);
     for (std::size_t i = 0; i < arguments.size(); ++i)
-      if (Ref b = stored(read(arguments[i], "jit").node)) argument_of_.try_emplace(engine::storage_of(b).id, static_cast<int>(i));
+      if (Ref b = stored(read(arguments[i], "jit").node))
+        argument_of_.try_emplace(engine::storage_of(b).id, static_cast<int>(i));
     former_ = watch_cells(this);
     former_recorder_ = engine::set_recorder([this](const engine::Recorded& r) { record(r); });
   }
@@ -98,10 +98,13 @@ class Recorder final : public CellWatch {
       unready_ = true;
   }
   void value_read(const char* op) override {
-    fail<CaptureError>(op, "a value cannot be read while a function is being recorded: the recording would keep what was done about it");
+    fail<CaptureError>(op,
+                       "a value cannot be read while a function is being recorded: the recording would keep "
+                       "what was done about it");
   }
 
-  /// After the body: computes what is pending and finishes. False if this call cannot be recorded but a later one may.
+  /// After the body: computes what is pending and finishes. False if this call cannot be recorded but a later
+  /// one may.
   bool finish(std::vector<Tensor>& results) {
     std::vector<Impl*> pending;
     {
@@ -109,7 +112,8 @@ class Recorder final : public CellWatch {
       for (const Tensor& t : order_)
         if (!cell_of(t).node.ref().is(Op::Buffer)) pending.push_back(&cell_of(t));
       for (auto& [owner, grad] : grads_before_)
-        if (Tensor& now = cell_of(owner).grad; now.impl() != grad.impl() && now.defined()) pending.push_back(now.impl());
+        if (Tensor& now = cell_of(owner).grad; now.impl() != grad.impl() && now.defined())
+          pending.push_back(now.impl());
     }
     for (Tensor& r : results) {
       bool old;
@@ -226,10 +230,12 @@ class Recorder final : public CellWatch {
       engine::Storage& s = engine::storage_of(r.outputs[k]);
       auto known = slot_of_.find(s.id);
       int slot = known != slot_of_.end() ? known->second : new_slot(s.id, r.outputs[k]);
-      bool input = r.in_place[k] < 0 && std::find(step.inputs.begin(), step.inputs.end(), slot) != step.inputs.end();
+      bool input =
+          r.in_place[k] < 0 && std::find(step.inputs.begin(), step.inputs.end(), slot) != step.inputs.end();
       if (!input) made_.insert(slot);
       step.outputs.push_back(slot);
-      step.in_place.push_back(r.in_place[k] < 0 ? kNone : step.inputs[static_cast<std::size_t>(r.in_place[k])]);
+      step.in_place.push_back(r.in_place[k] < 0 ? kNone
+                                                : step.inputs[static_cast<std::size_t>(r.in_place[k])]);
     }
     for (const UOp& bind : r.scalars) {
       Scalar64 scalar{bind.ref().src(1).i()};
@@ -259,20 +265,22 @@ class Recorder final : public CellWatch {
   absl::flat_hash_map<std::uint64_t, int> slot_of_;
   absl::flat_hash_set<int> made_;
   absl::flat_hash_set<Cell*> seen_;
-  std::vector<Tensor> order_;                            // older Cells the body touched
+  std::vector<Tensor> order_;  // older Cells the body touched
   absl::flat_hash_map<Device, std::int64_t> random_start_;
 };
 
 // Contents that nobody but the recording and their Cell can see.
 bool exclusive(const UOp& leaf, std::uint32_t holders) {
   engine::Storage& s = engine::storage_of(leaf);
-  return leaf->refs.load() == holders && s.refs.load() == 1 && (!s.buffer || (s.buffer.allocation.use_count() == 1 && s.buffer.allocation->writable()));
+  return leaf->refs.load() == holders && s.refs.load() == 1 &&
+         (!s.buffer || (s.buffer.allocation.use_count() == 1 && s.buffer.allocation->writable()));
 }
 
 // Runs a recording. Null where a Cell no longer fits it.
 bool replay(const Recording& r, std::span<const Tensor> arguments, std::vector<Tensor>& results) {
   std::vector<Impl*> needed;
-  for (auto& [slot, argument] : r.inputs) needed.push_back(arguments[static_cast<std::size_t>(argument)].impl());
+  for (auto& [slot, argument] : r.inputs)
+    needed.push_back(arguments[static_cast<std::size_t>(argument)].impl());
   for (const CellSlot& c : r.cells) needed.push_back(c.cell.impl());
   realize(needed);
 
@@ -280,7 +288,8 @@ bool replay(const Recording& r, std::span<const Tensor> arguments, std::vector<T
   {
     GraphScope scope;
     auto fits = [&](int slot, Ref leaf) {
-      return leaf && leaf.dtype() == r.slots[static_cast<std::size_t>(slot)].dtype && same(leaf.src(0), r.slots[static_cast<std::size_t>(slot)].shape);
+      return leaf && leaf.dtype() == r.slots[static_cast<std::size_t>(slot)].dtype &&
+             same(leaf.src(0), r.slots[static_cast<std::size_t>(slot)].shape);
     };
     for (auto& [slot, argument] : r.inputs) {
       Ref leaf = stored(read(arguments[static_cast<std::size_t>(argument)], "jit").node);
@@ -301,7 +310,8 @@ bool replay(const Recording& r, std::span<const Tensor> arguments, std::vector<T
   auto value = [&](int slot) -> UOp& { return values[static_cast<std::size_t>(slot)]; };
   auto made = [&](int slot) -> const Made& { return r.slots[static_cast<std::size_t>(slot)]; };
   {
-    // Storage for all results. What is written in place is the storage that was there, if nobody else can see it.
+    // Storage for all results. What is written in place is the storage that was there, if nobody else can see
+    // it.
     GraphScope scope;
     absl::flat_hash_set<int> of_cells, ours;
     for (const CellSlot& c : r.cells) of_cells.insert(c.slot);
@@ -309,10 +319,12 @@ bool replay(const Recording& r, std::span<const Tensor> arguments, std::vector<T
       for (std::size_t k = 0; k < step.outputs.size(); ++k) {
         int from = step.in_place[k], to = step.outputs[k];
         if (from == kNone) {
-          if (!value(to)) value(to) = engine::new_buffer(made(to).device, made(to).dtype, made(to).shape), ours.insert(to);
+          if (!value(to))
+            value(to) = engine::new_buffer(made(to).device, made(to).dtype, made(to).shape), ours.insert(to);
           continue;
         }
-        if (!ours.contains(from) && !exclusive(value(from), of_cells.contains(from) ? 2 : 1)) value(from) = engine::copy_of(value(from));
+        if (!ours.contains(from) && !exclusive(value(from), of_cells.contains(from) ? 2 : 1))
+          value(from) = engine::copy_of(value(from));
         ours.insert(from);
         value(to) = value(from);
         ours.insert(to);
@@ -333,7 +345,8 @@ bool replay(const Recording& r, std::span<const Tensor> arguments, std::vector<T
     }
     for (std::size_t k = 0; k < step.outputs.size(); ++k)
       outputs.push_back(step.in_place[k] == kNone ? &engine::storage_of(value(step.outputs[k])) : nullptr);
-    for (const Scalar64& s : step.scalars) scalars.push_back(s.generator ? start[s.generator] + s.value : s.value);
+    for (const Scalar64& s : step.scalars)
+      scalars.push_back(s.generator ? start[s.generator] + s.value : s.value);
     engine::replay(*step.run, inputs, scalars, outputs);
   }
   for (auto& [device, words] : r.draws) advance_random(device, words);
@@ -349,9 +362,11 @@ bool replay(const Recording& r, std::span<const Tensor> arguments, std::vector<T
       }
   for (const CellSlot& w : r.writes) overwrite(cell_of(w.cell), value(w.slot));
   for (const Tensor& t : r.no_grads) cell_of(t).grad = Tensor();
-  for (const CellSlot& g : r.grads) cell_of(g.cell).grad = computed(value(g.slot), false, cell_of(g.cell).device);
+  for (const CellSlot& g : r.grads)
+    cell_of(g.cell).grad = computed(value(g.slot), false, cell_of(g.cell).device);
   for (const Result& result : r.results)
-    results.push_back(result.slot == kNone ? result.same : computed(value(result.slot), false, result.device));
+    results.push_back(result.slot == kNone ? result.same
+                                           : computed(value(result.slot), false, result.device));
   return true;
 }
 

@@ -16,12 +16,14 @@ void check_smoothing(const char* op, double s) {
 }
 
 void check_classes(const char* op, const Tensor& target) {
-  if (!is_int(target.dtype())) fail<DTypeError>(op, "the target is {}: classes are integers", detail::text(target.dtype()));
+  if (!is_int(target.dtype()))
+    fail<DTypeError>(op, "the target is {}: classes are integers", detail::text(target.dtype()));
 }
 
 void check_same_shape(const char* op, const Tensor& x, const Tensor& target) {
   if (!(x.shape() == target.shape()))
-    fail<ShapeError>(op, "an input of shape {} and a target of shape {}", x.shape().str(), target.shape().str());
+    fail<ShapeError>(op, "an input of shape {} and a target of shape {}", x.shape().str(),
+                     target.shape().str());
 }
 
 // The classes' axis of an input against a target without it.
@@ -31,7 +33,8 @@ int class_axis(const char* op, const Tensor& x, const Tensor& target) {
   Shape rest = x.shape();
   rest.erase(axis);
   if (!(rest == target.shape()))
-    fail<ShapeError>(op, "an input of shape {} with classes along axis {}, and a target of shape {}", x.shape().str(), axis, target.shape().str());
+    fail<ShapeError>(op, "an input of shape {} with classes along axis {}, and a target of shape {}",
+                     x.shape().str(), axis, target.shape().str());
   return axis;
 }
 
@@ -43,7 +46,8 @@ Tensor at_class(const Tensor& target, int axis, const Dim& classes) {
 
 }  // namespace
 
-Tensor Tensor::batchnorm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& invstd, const Axes& axes) const {
+Tensor Tensor::batchnorm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& invstd,
+                         const Axes& axes) const {
   constexpr const char* kName = "batchnorm";
   GraphScope scope;
   std::uint64_t mask = axes_of(kName, axes, detail::read(*this, kName).shape());
@@ -86,14 +90,16 @@ Tensor Tensor::cross_entropy(const Tensor& target, const CrossEntropyOptions& op
   return reduced(-(logs * y).sum(axis), options.reduction);
 }
 
-Tensor Tensor::sparse_categorical_crossentropy(const Tensor& target, const SparseCrossEntropyOptions& options) const {
+Tensor Tensor::sparse_categorical_crossentropy(const Tensor& target,
+                                               const SparseCrossEntropyOptions& options) const {
   constexpr const char* kName = "sparse_categorical_crossentropy";
   check_smoothing(kName, options.label_smoothing);
   check_classes(kName, target);
   Shape rest = shape();
   if (ndim()) rest.erase(-1);
   if (!ndim() || !(rest == target.shape()))
-    fail<ShapeError>(kName, "logits of shape {} and a target of shape {}", shape().str(), target.shape().str());
+    fail<ShapeError>(kName, "logits of shape {} and a target of shape {}", shape().str(),
+                     target.shape().str());
   Tensor logs = log_softmax(-1);
   Tensor counts = target != options.ignore_index;
   Tensor picked = (at_class(target, ndim() - 1, size(-1)).where(logs, 0)).sum(-1);
@@ -101,9 +107,12 @@ Tensor Tensor::sparse_categorical_crossentropy(const Tensor& target, const Spars
   if (options.label_smoothing > 0) each = each + logs.mean(-1) * options.label_smoothing;
   each = counts.where(-each, 0);
   switch (options.reduction) {
-    case Reduction::None: return each;
-    case Reduction::Sum: return each.sum();
-    default: return each.sum() / counts.sum().cast(each.dtype());
+    case Reduction::None:
+      return each;
+    case Reduction::Sum:
+      return each.sum();
+    default:
+      return each.sum() / counts.sum().cast(each.dtype());
   }
 }
 
@@ -125,9 +134,12 @@ Tensor Tensor::nll_loss(const Tensor& target, const Tensor& weight, const NllOpt
   if (options.ignore_index) scale = (target != *options.ignore_index).where(scale, 0);
   Tensor each = -(hit.where(*this, 0).sum(axis)) * scale;
   switch (options.reduction) {
-    case Reduction::None: return each;
-    case Reduction::Sum: return each.sum();
-    default: return each.sum() / scale.sum();
+    case Reduction::None:
+      return each;
+    case Reduction::Sum:
+      return each.sum();
+    default:
+      return each.sum() / scale.sum();
   }
 }
 
@@ -137,7 +149,8 @@ Tensor Tensor::binary_crossentropy(const Tensor& target, const LossOptions& opti
 }
 
 // max(x, 0) - x y + log(1 + exp(-|x|)), as log sigmoids.
-Tensor Tensor::binary_crossentropy_logits(const Tensor& target, const Tensor& pos_weight, const LossOptions& options) const {
+Tensor Tensor::binary_crossentropy_logits(const Tensor& target, const Tensor& pos_weight,
+                                          const LossOptions& options) const {
   check_same_shape("binary_crossentropy_logits", *this, target);
   Tensor hit = logsigmoid() * target, miss = neg().logsigmoid() * (1 - target);
   if (pos_weight.defined()) hit = hit * pos_weight;

@@ -1,4 +1,5 @@
-// Movement: views by reshape, permute, expand, flip, shrink and what is made of them; pad, cat and other values.
+// Movement: views by reshape, permute, expand, flip, shrink and what is made of them; pad, cat and other
+// values.
 #include <numeric>
 
 #include "tensor/ops.h"
@@ -98,7 +99,8 @@ Tensor Tensor::permute(const Axes& order) const {
     seen |= std::uint64_t{1} << axes.back();
   }
   if (axes.size() != static_cast<std::size_t>(rank(shape)) || seen + 1 != std::uint64_t{1} << rank(shape))
-    fail<ShapeError>("permute", "({}) is no order of the axes of {}", fmt::join(order, ", "), detail::text(shape));
+    fail<ShapeError>("permute", "({}) is no order of the axes of {}", fmt::join(order, ", "),
+                     detail::text(shape));
   return view_of(*this, "permute", [&](Ref n) { return pg::permute(n, axes); });
 }
 
@@ -150,8 +152,10 @@ Tensor Tensor::shrink(const Pairs& bounds) const {
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     const auto& [start, stop] = bounds[i];
     Ref n = dim(shape, static_cast<int>(i));
-    if (!start.is_symbolic() && !stop.is_symbolic() && (start.max() < 0 || stop.max() < start.max() || stop.max() > n.hi()))
-      fail<ShapeError>("shrink", "{}..{} is no part of axis {} of {}", start.max(), stop.max(), i, detail::text(shape));
+    if (!start.is_symbolic() && !stop.is_symbolic() &&
+        (start.max() < 0 || stop.max() < start.max() || stop.max() > n.hi()))
+      fail<ShapeError>("shrink", "{}..{} is no part of axis {} of {}", start.max(), stop.max(), i,
+                       detail::text(shape));
     offsets.push_back(dim_from(start));
     sizes.push_back(dim_from(stop - start));
   }
@@ -170,10 +174,13 @@ Tensor Tensor::pad(const Pairs& widths, const PadOptions& options) const {
   for (std::size_t i = 0; i < widths.size(); ++i) {
     Ref n = dim(shape, static_cast<int>(i));
     auto cut = [](const Dim& d) { return d.is_symbolic() || d.max() >= 0 ? idx(0) : idx(-d.max()); };
-    auto grow = [](const Dim& d) { return d.is_symbolic() ? dim_from(d) : idx(std::max<std::int64_t>(0, d.max())); };
+    auto grow = [](const Dim& d) {
+      return d.is_symbolic() ? dim_from(d) : idx(std::max<std::int64_t>(0, d.max()));
+    };
     Ref cut_before = cut(widths[i].first), cut_after = cut(widths[i].second);
     if (cut_before.i() + cut_after.i() > n.hi())
-      fail<ShapeError>(kName, "axis {} of {} is too short to cut {}", i, detail::text(shape), cut_before.i() + cut_after.i());
+      fail<ShapeError>(kName, "axis {} of {} is too short to cut {}", i, detail::text(shape),
+                       cut_before.i() + cut_after.i());
     offsets.push_back(cut_before);
     sizes.push_back(n - cut_before - cut_after);
     before.push_back(grow(widths[i].first));
@@ -190,7 +197,8 @@ Tensor Tensor::pad(const Pairs& widths, const PadOptions& options) const {
   if (options.mode == PadMode::Constant) {
     Tensor zeros = padded(x, kName, before, padded_sizes);
     if (options.value == 0) return zeros;
-    Ref inside = pg::pad(full_node(DType::Bool, true, shape_of_sizes(sizes)), shape_of_sizes(padded_sizes), shape_of_sizes(before));
+    Ref inside = pg::pad(full_node(DType::Bool, true, shape_of_sizes(sizes)), shape_of_sizes(padded_sizes),
+                         shape_of_sizes(before));
     return pg::where(computed(inside, false, nullptr), zeros,
                      computed(number_const(x.dtype(), options.value), false, nullptr));
   }
@@ -201,12 +209,16 @@ Tensor Tensor::pad(const Pairs& widths, const PadOptions& options) const {
       fail<ShapeError>(kName, "symbolic sizes take only the constant mode");
     std::int64_t n = sizes[a].i(), left = before[a].i(), right = padded_sizes[a].i() - n - left;
     if (!left && !right) continue;
-    std::int64_t limit = options.mode == PadMode::Reflect ? n - 1 : options.mode == PadMode::Circular ? n : (n ? left + right : -1);
+    std::int64_t limit = options.mode == PadMode::Reflect    ? n - 1
+                         : options.mode == PadMode::Circular ? n
+                                                             : (n ? left + right : -1);
     if (left > limit || right > limit)
-      fail<ShapeError>(kName, "axis {} of {} is too short for widths {} and {}", i, detail::text(shape), left, right);
+      fail<ShapeError>(kName, "axis {} of {} is too short for widths {} and {}", i, detail::text(shape), left,
+                       right);
     auto part = [&](std::int64_t start, std::int64_t stop) {
       Pairs bounds;
-      for (int k = 0; k < x.ndim(); ++k) bounds.emplace_back(k == i ? Dim(start) : Dim(0), k == i ? Dim(stop) : x.size(k));
+      for (int k = 0; k < x.ndim(); ++k)
+        bounds.emplace_back(k == i ? Dim(start) : Dim(0), k == i ? Dim(stop) : x.size(k));
       return x.shrink(bounds);
     };
     auto wide = [&](const Tensor& edge, std::int64_t k) {
@@ -236,7 +248,8 @@ Tensor Tensor::pad(const Pairs& widths, const PadOptions& options) const {
   return x;
 }
 
-// --- made of these -------------------------------------------------------------------------------------------------
+// --- made of these
+// -------------------------------------------------------------------------------------------------
 
 Tensor Tensor::flatten(std::int64_t start, std::int64_t end) const {
   GraphScope scope;
@@ -258,7 +271,8 @@ Tensor Tensor::unflatten(std::int64_t axis, const Shape& sizes) const {
   GraphScope scope;
   Ref shape = detail::read(*this, "unflatten").shape();
   int a = axis_of("unflatten", axis, shape);
-  Sizes inner = infer("unflatten", sizes, dim(shape, a), fmt::format("axis {} of {}", a, detail::text(shape)));
+  Sizes inner =
+      infer("unflatten", sizes, dim(shape, a), fmt::format("axis {} of {}", a, detail::text(shape)));
   Sizes out = sizes_of(shape);
   out.erase(out.begin() + a);
   out.insert(out.begin() + a, inner.begin(), inner.end());
@@ -298,7 +312,8 @@ std::vector<Tensor> Tensor::split(const std::vector<std::int64_t>& sizes, std::i
   Ref n = dim(shape, a);
   std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
   if (!n.is_const(static_cast<double>(total)))
-    fail<ShapeError>("split", "the sizes ({}) sum up to {}, axis {} of {} does not", fmt::join(sizes, ", "), total, a, detail::text(shape));
+    fail<ShapeError>("split", "the sizes ({}) sum up to {}, axis {} of {} does not", fmt::join(sizes, ", "),
+                     total, a, detail::text(shape));
   std::vector<Tensor> out;
   Sizes part = sizes_of(shape), offset(part.size(), idx(0));
   std::int64_t at = 0;
@@ -334,7 +349,8 @@ std::vector<Tensor> Tensor::unbind(std::int64_t axis) const {
   GraphScope scope;
   Ref shape = detail::read(*this, "unbind").shape();
   int a = axis_of("unbind", axis, shape);
-  if (!dim(shape, a).is_const()) fail<ShapeError>("unbind", "axis {} of {} is symbolic", axis, detail::text(shape));
+  if (!dim(shape, a).is_const())
+    fail<ShapeError>("unbind", "axis {} of {} is symbolic", axis, detail::text(shape));
   if (dim(shape, a).is_const(0)) return out;
   for (const Tensor& t : split(std::int64_t{1}, a)) out.push_back(t.squeeze(a));
   return out;
@@ -360,13 +376,14 @@ Tensor Tensor::diagonal(std::int64_t offset, std::int64_t axis0, std::int64_t ax
   bounds.emplace_back(std::min(top, rows), std::min(top, rows) + n);
   bounds.emplace_back(std::min(left, columns), std::min(left, columns) + n);
   x = x.shrink(bounds);
-  if (n <= 1) return x.reshape([&] {
-    Shape s = x.shape();
-    s.erase(-1);
-    return s;
-  }());
-  // (n, n) as n*n - 1 = (n - 1) rows of n + 1 begins with the diagonal but for its last element; taken with step n + 1
-  // from the flat n*n the last one comes along.
+  if (n <= 1)
+    return x.reshape([&] {
+      Shape s = x.shape();
+      s.erase(-1);
+      return s;
+    }());
+  // (n, n) as n*n - 1 = (n - 1) rows of n + 1 begins with the diagonal but for its last element; taken with
+  // step n + 1 from the flat n*n the last one comes along.
   Shape flat = x.shape();
   flat.erase(-1);
   flat[-1] = n * n;
@@ -376,7 +393,8 @@ Tensor Tensor::diagonal(std::int64_t offset, std::int64_t axis0, std::int64_t ax
 Tensor Tensor::diag() const {
   if (ndim() != 1) fail<ShapeError>("diag", "takes one axis, not shape {}", shape().str());
   Dim n = size(0);
-  return (positions(i32, n, 0, 2) == positions(i32, n, 1, 2)).where(unsqueeze(-1), zeros_like().unsqueeze(-1));
+  return (positions(i32, n, 0, 2) == positions(i32, n, 1, 2))
+      .where(unsqueeze(-1), zeros_like().unsqueeze(-1));
 }
 
 Tensor Tensor::repeat(const Axes& repeats) const {
@@ -384,7 +402,8 @@ Tensor Tensor::repeat(const Axes& repeats) const {
   Value v = detail::read(*this, "repeat");
   Sizes sizes = sizes_of(v.shape()), flat, wide, out;
   if (repeats.size() < sizes.size())
-    fail<ShapeError>("repeat", "({}) has fewer numbers than {} has axes", fmt::join(repeats, ", "), detail::text(v.shape()));
+    fail<ShapeError>("repeat", "({}) has fewer numbers than {} has axes", fmt::join(repeats, ", "),
+                     detail::text(v.shape()));
   sizes.insert(sizes.begin(), repeats.size() - sizes.size(), idx(1));
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (repeats[i] < 0) fail<ValueError>("repeat", "{} repeats", repeats[i]);
@@ -392,11 +411,14 @@ Tensor Tensor::repeat(const Axes& repeats) const {
     wide.insert(wide.end(), {idx(repeats[i]), sizes[i]});
     out.push_back(sizes[i] * idx(repeats[i]));
   }
-  Ref r = pg::reshape(pg::expand(pg::reshape(v.node, shape_of_sizes(flat)), shape_of_sizes(wide)), shape_of_sizes(out));
+  Ref r = pg::reshape(pg::expand(pg::reshape(v.node, shape_of_sizes(flat)), shape_of_sizes(wide)),
+                      shape_of_sizes(out));
   return computed(r, v.tracked, v.device);
 }
 
-Tensor Tensor::repeat_interleave(std::int64_t repeats) const { return flatten().repeat_interleave(repeats, 0); }
+Tensor Tensor::repeat_interleave(std::int64_t repeats) const {
+  return flatten().repeat_interleave(repeats, 0);
+}
 
 Tensor Tensor::repeat_interleave(std::int64_t repeats, std::int64_t axis) const {
   GraphScope scope;
@@ -408,7 +430,8 @@ Tensor Tensor::repeat_interleave(std::int64_t repeats, std::int64_t axis) const 
   flat.insert(flat.begin() + a + 1, idx(1));
   Sizes wide = flat;
   wide[static_cast<std::size_t>(a) + 1] = idx(repeats);
-  Ref r = pg::reshape(pg::expand(pg::reshape(v.node, shape_of_sizes(flat)), shape_of_sizes(wide)), shape_of_sizes(out));
+  Ref r = pg::reshape(pg::expand(pg::reshape(v.node, shape_of_sizes(flat)), shape_of_sizes(wide)),
+                      shape_of_sizes(out));
   return computed(r, v.tracked, v.device);
 }
 
@@ -417,7 +440,8 @@ Tensor Tensor::roll(const Axes& shifts, const Axes& axes) const {
     if (shifts.size() != 1) fail<ValueError>("roll", "{} shifts without axes", shifts.size());
     return ndim() == 1 ? roll(shifts, 0) : flatten().roll(shifts, 0).reshape(shape());
   }
-  if (shifts.size() != axes.size()) fail<ValueError>("roll", "{} shifts for {} axes", shifts.size(), axes.size());
+  if (shifts.size() != axes.size())
+    fail<ValueError>("roll", "{} shifts for {} axes", shifts.size(), axes.size());
   Tensor x = *this;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     std::int64_t n = x.size(axes[i]), k = n ? floor_mod(shifts[i], n) : 0;
@@ -442,7 +466,8 @@ Tensor Tensor::triu(std::int64_t diagonal) const {
   return keep.where(*this, full_like(0, {.dtype = dtype()}));
 }
 
-// --- several tensors -----------------------------------------------------------------------------------------------
+// --- several tensors
+// -----------------------------------------------------------------------------------------------
 
 Tensor cat(TensorList tensors, std::int64_t axis) {
   constexpr const char* kName = "cat";
@@ -492,7 +517,8 @@ std::vector<Tensor> meshgrid(TensorList tensors) {
   auto list = tensors.span();
   Shape grid;
   for (const Tensor& t : list) {
-    if (t.ndim() > 1) fail<ShapeError>("meshgrid", "takes tensors of one axis, not shape {}", t.shape().str());
+    if (t.ndim() > 1)
+      fail<ShapeError>("meshgrid", "takes tensors of one axis, not shape {}", t.shape().str());
     grid.push_back(t.ndim() ? t.size(0) : Dim(1));
   }
   std::vector<Tensor> out;
@@ -505,7 +531,8 @@ std::vector<Tensor> meshgrid(TensorList tensors) {
   return out;
 }
 
-// --- axes by name --------------------------------------------------------------------------------------------------
+// --- axes by name
+// --------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -526,7 +553,8 @@ std::vector<std::vector<std::string>> parse_side(std::string_view formula, std::
       ++i;
     } else if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') {
       std::size_t end = i;
-      while (end < side.size() && (std::isalnum(static_cast<unsigned char>(side[end])) || side[end] == '_')) ++end;
+      while (end < side.size() && (std::isalnum(static_cast<unsigned char>(side[end])) || side[end] == '_'))
+        ++end;
       if (!open) groups.emplace_back();
       groups.back().emplace_back(side.substr(i, end - i));
       i = end;
@@ -545,9 +573,11 @@ Tensor Tensor::rearrange(std::string_view formula,
   constexpr const char* kName = "rearrange";
   auto arrow = formula.find("->");
   if (arrow == std::string_view::npos) fail<ValueError>(kName, "\"{}\" has no ->", formula);
-  auto left = parse_side(formula, formula.substr(0, arrow)), right = parse_side(formula, formula.substr(arrow + 2));
+  auto left = parse_side(formula, formula.substr(0, arrow)),
+       right = parse_side(formula, formula.substr(arrow + 2));
   if (left.size() != static_cast<std::size_t>(ndim()))
-    fail<ShapeError>(kName, "\"{}\" names {} axes, shape {} has {}", formula, left.size(), shape().str(), ndim());
+    fail<ShapeError>(kName, "\"{}\" names {} axes, shape {} has {}", formula, left.size(), shape().str(),
+                     ndim());
   auto given = [&](const std::string& axis) -> std::int64_t {
     if (axis == "1") return 1;
     for (const auto& [n, size] : sizes)
@@ -558,7 +588,8 @@ Tensor Tensor::rearrange(std::string_view formula,
   std::vector<std::string> names;
   for (std::size_t g = left.size(); g-- > 0;) {
     Shape inner;
-    for (const std::string& axis : left[g]) inner.push_back(left[g].size() == 1 && axis != "1" ? Dim(-1) : Dim(given(axis)));
+    for (const std::string& axis : left[g])
+      inner.push_back(left[g].size() == 1 && axis != "1" ? Dim(-1) : Dim(given(axis)));
     x = x.unflatten(static_cast<std::int64_t>(g), inner);
   }
   for (auto& group : left) names.insert(names.end(), group.begin(), group.end());
@@ -570,7 +601,8 @@ Tensor Tensor::rearrange(std::string_view formula,
     for (const std::string& axis : group) {
       if (axis == "1") continue;
       auto at = static_cast<std::size_t>(std::find(names.begin(), names.end(), axis) - names.begin());
-      if (at == names.size() || used[at]) fail<ValueError>(kName, "axis {} does not stand once on each side of \"{}\"", axis, formula);
+      if (at == names.size() || used[at])
+        fail<ValueError>(kName, "axis {} does not stand once on each side of \"{}\"", axis, formula);
       used[at] = true;
       order.push_back(static_cast<std::int64_t>(at));
       n = n * x.size(static_cast<std::int64_t>(at));
@@ -579,7 +611,8 @@ Tensor Tensor::rearrange(std::string_view formula,
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (used[i]) continue;
-    if (names[i] != "1") fail<ValueError>(kName, "axis {} does not stand once on each side of \"{}\"", names[i], formula);
+    if (names[i] != "1")
+      fail<ValueError>(kName, "axis {} does not stand once on each side of \"{}\"", names[i], formula);
     order.push_back(static_cast<std::int64_t>(i));
   }
   return x.permute(order).reshape(out);

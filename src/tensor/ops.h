@@ -1,5 +1,5 @@
-// The primitives operations are built from: each checks, makes one node, and wraps it as a new Cell with what is known of
-// history and device. They take the name of the operation the user called, for errors.
+// The primitives operations are built from: each checks, makes one node, and wraps it as a new Cell with what
+// is known of history and device. They take the name of the operation the user called, for errors.
 #pragma once
 
 #include "tensor/check.h"
@@ -36,7 +36,8 @@ Tensor float_unary(const char* name, Op op, const Tensor& x);
 Tensor binary(const char* name, Op op, const Operand& x, const Operand& y);
 /// As f32 unless it is a float already.
 Tensor as_float(const Tensor& x, const char* op);
-/// The sum along axes in the mask, kept as 1, accumulated as sum() does and cast back to `out` (Void: as sum()).
+/// The sum along axes in the mask, kept as 1, accumulated as sum() does and cast back to `out` (Void: as
+/// sum()).
 Tensor sum_axes(const char* op, const Tensor& x, std::uint64_t axes, DType out = DType::Void);
 Tensor reduce_axes(const char* op, const Tensor& x, Op how, std::uint64_t axes);
 /// 0, 1, ... n-1 shaped to lie along an axis of a tensor of that rank.
@@ -48,6 +49,5 @@ Tensor reshaped(const Tensor& x, Ref shape);
 
 /// Writes a value into the storage of x, checked.
 void assign(const Tensor& x, const Operand& value, const char* op);
-
 
 }  // namespace pg::detail

@@ -16,10 +16,12 @@ Tensor Tensor::matmul(const Tensor& other, DType t) const {
   Value a = detail::read(*this, kName), b = detail::read(other, kName);
   Ref sa = a.shape(), sb = b.shape();
   int ra = rank(sa), rb = rank(sb);
-  if (ra == 0 || rb == 0) fail<ShapeError>(kName, "shapes {} and {}: a scalar is no matrix", detail::text(sa), detail::text(sb));
+  if (ra == 0 || rb == 0)
+    fail<ShapeError>(kName, "shapes {} and {}: a scalar is no matrix", detail::text(sa), detail::text(sb));
   Ref inner = dim(sa, ra - 1);
   if (!same(inner, dim(sb, std::max(0, rb - 2))))
-    fail<ShapeError>(kName, "shapes {} and {}: the inner sizes {} and {} differ", detail::text(sa), detail::text(sb), Dim(inner.node()).str(),
+    fail<ShapeError>(kName, "shapes {} and {}: the inner sizes {} and {} differ", detail::text(sa),
+                     detail::text(sb), Dim(inner.node()).str(),
                      Dim(dim(sb, std::max(0, rb - 2)).node()).str());
   DType out = t != DType::Void ? t : strong(promote(a.dtype(), b.dtype()));
   DType wide = accumulator(out);
@@ -35,7 +37,8 @@ Tensor Tensor::matmul(const Tensor& other, DType t) const {
   x = pg::reshape(x, shape_of_sizes(left));
   w = pg::reshape(pg::permute(w, order), shape_of_sizes(right));
   if (!broadcast(shape_of(x), shape_of(w)))
-    fail<ShapeError>(kName, "shapes {} and {}: the leading axes do not broadcast", detail::text(sa), detail::text(sb));
+    fail<ShapeError>(kName, "shapes {} and {}: the leading axes do not broadcast", detail::text(sa),
+                     detail::text(sb));
   Ref product = x * w;
   int last = rank(shape_of(product)) - 1;
   Ref sum = pg::reduce(product, Op::Add, std::uint64_t{1} << last);
@@ -55,12 +58,14 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& val
   constexpr const char* kName = "scaled_dot_product_attention";
   if (options.is_causal && mask.defined()) fail<ValueError>(kName, "both causal and with a mask");
   if (ndim() < 2 || key.ndim() < 2 || value.ndim() < 2)
-    fail<ShapeError>(kName, "shapes {}, {}, {}: each needs a length and a width", shape().str(), key.shape().str(), value.shape().str());
+    fail<ShapeError>(kName, "shapes {}, {}, {}: each needs a length and a width", shape().str(),
+                     key.shape().str(), value.shape().str());
   Tensor k = key, v = value;
   if (options.enable_gqa) {
     if (ndim() < 3) fail<ShapeError>(kName, "shape {} has no axis of heads", shape().str());
     std::int64_t heads = size(-3), groups = key.size(-3);
-    if (groups == 0 || heads % groups) fail<ShapeError>(kName, "{} query heads for {} key heads", heads, groups);
+    if (groups == 0 || heads % groups)
+      fail<ShapeError>(kName, "{} query heads for {} key heads", heads, groups);
     k = key.repeat_interleave(heads / groups, -3);
     v = value.repeat_interleave(heads / groups, -3);
   }
@@ -93,7 +98,8 @@ Tensor Tensor::newton_schulz(int steps, const std::vector<double>& coefficients,
   return tall ? g.T() : g;
 }
 
-// --- einsum --------------------------------------------------------------------------------------------------------
+// --- einsum
+// --------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -129,7 +135,8 @@ Tensor einsum(std::string_view formula, TensorList operands) {
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }
-  if (inputs.size() != list.size()) fail<ValueError>(kName, "\"{}\" names {} operands, {} are given", formula, inputs.size(), list.size());
+  if (inputs.size() != list.size())
+    fail<ValueError>(kName, "\"{}\" names {} operands, {} are given", formula, inputs.size(), list.size());
   // An ellipsis stands for axes named by digits, counted from the right.
   auto spell_out = [](std::string letters, int extra) {
     auto at = letters.find(kEllipsis);
@@ -142,11 +149,13 @@ Tensor einsum(std::string_view formula, TensorList operands) {
   std::map<char, Dim> sizes;
   std::map<char, int> uses;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    auto named = static_cast<int>(std::count_if(inputs[k].begin(), inputs[k].end(), [](char c) { return c != kEllipsis; }));
+    auto named = static_cast<int>(
+        std::count_if(inputs[k].begin(), inputs[k].end(), [](char c) { return c != kEllipsis; }));
     int extra = list[k].ndim() - named;
     bool open = inputs[k].find(kEllipsis) != std::string::npos;
     if (extra < 0 || (extra && !open))
-      fail<ShapeError>(kName, "\"{}\" names {} axes of operand {}, its shape is {}", formula, named, k, list[k].shape().str());
+      fail<ShapeError>(kName, "\"{}\" names {} axes of operand {}, its shape is {}", formula, named, k,
+                       list[k].shape().str());
     if (open) widest = std::max(widest, extra);
     inputs[k] = spell_out(inputs[k], extra);
     for (char c : inputs[k]) ++uses[c];
@@ -190,11 +199,13 @@ Tensor einsum(std::string_view formula, TensorList operands) {
   }
   for (std::size_t i = 0; i < output.size(); ++i)
     if (!sizes.contains(output[i]) || output.find(output[i], i + 1) != std::string::npos)
-      fail<ValueError>(kName, "axis {} of the result of \"{}\" is named twice, or by no operand", output[i], formula);
+      fail<ValueError>(kName, "axis {} of the result of \"{}\" is named twice, or by no operand", output[i],
+                       formula);
   std::string order = output;
   for (auto& [c, n] : sizes)
     if (output.find(c) == std::string::npos) order += c;
-  // All operands over all axes in this order; their product is summed up over those that are not in the result.
+  // All operands over all axes in this order; their product is summed up over those that are not in the
+  // result.
   DType t = parts[0].dtype();
   for (const Tensor& p : parts) t = strong(promote(t, p.dtype()));
   DType wide = accumulator(t);

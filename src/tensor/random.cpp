@@ -1,5 +1,5 @@
-// Random numbers: threefry by position. A generator is a seed and, per device, how many words were drawn; both are state
-// of the host. A draw reads its offset as a bound scalar, so that a capture can vary it.
+// Random numbers: threefry by position. A generator is a seed and, per device, how many words were drawn;
+// both are state of the host. A draw reads its offset as a bound scalar, so that a capture can vary it.
 #include <array>
 #include <cmath>
 #include <mutex>
@@ -18,23 +18,29 @@ namespace {
 // FIPS 180-4, for messages of four bytes: the first word of a device's key is drawn from its number.
 std::uint32_t last_word_of_sha256(std::uint32_t message) {
   constexpr std::array<std::uint32_t, 64> kRound = {
-      0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be,
-      0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa,
-      0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85,
-      0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3,
-      0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f,
-      0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+      0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+      0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+      0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+      0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+      0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+      0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+      0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+      0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
   std::array<std::uint32_t, 64> w{message, 0x80000000};
   w[15] = 32;
   for (std::size_t i = 16; i < 64; ++i) {
     std::uint32_t a = w[i - 15], b = w[i - 2];
-    w[i] = w[i - 16] + w[i - 7] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) + (std::rotr(b, 17) ^ std::rotr(b, 19) ^ b >> 10);
+    w[i] = w[i - 16] + w[i - 7] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) +
+           (std::rotr(b, 17) ^ std::rotr(b, 19) ^ b >> 10);
   }
-  constexpr std::array<std::uint32_t, 8> kStart = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  constexpr std::array<std::uint32_t, 8> kStart = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   auto s = kStart;
   for (std::size_t i = 0; i < 64; ++i) {
-    std::uint32_t t1 = s[7] + (std::rotr(s[4], 6) ^ std::rotr(s[4], 11) ^ std::rotr(s[4], 25)) + ((s[4] & s[5]) ^ (~s[4] & s[6])) + kRound[i] + w[i];
-    std::uint32_t t2 = (std::rotr(s[0], 2) ^ std::rotr(s[0], 13) ^ std::rotr(s[0], 22)) + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+    std::uint32_t t1 = s[7] + (std::rotr(s[4], 6) ^ std::rotr(s[4], 11) ^ std::rotr(s[4], 25)) +
+                       ((s[4] & s[5]) ^ (~s[4] & s[6])) + kRound[i] + w[i];
+    std::uint32_t t2 = (std::rotr(s[0], 2) ^ std::rotr(s[0], 13) ^ std::rotr(s[0], 22)) +
+                       ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
     s = {t1 + t2, s[0], s[1], s[2], s[3] + t1, s[4], s[5], s[6]};
   }
   return s[7] + kStart[7];
@@ -67,7 +73,8 @@ Draw draw(Device device, std::int64_t words) {
   {
     Generators& all = Generators::get();
     std::lock_guard lock(all.mutex);
-    Generator& g = all.of.try_emplace(device, Generator{static_cast<std::uint32_t>(all.of.size())}).first->second;
+    Generator& g =
+        all.of.try_emplace(device, Generator{static_cast<std::uint32_t>(all.of.size())}).first->second;
     key = std::uint64_t{all.seed} << 32 | last_word_of_sha256(g.number);
     offset = g.offset;
     g.offset += words;
@@ -76,7 +83,8 @@ Draw draw(Device device, std::int64_t words) {
   return {alu(Op::Threefry, {cast(at, u64), int_const(u64, static_cast<std::int64_t>(key))})};
 }
 
-// Random words at positions (u64) of a draw of n: blocks of threefry give their low words first, then their high ones.
+// Random words at positions (u64) of a draw of n: blocks of threefry give their low words first, then their
+// high ones.
 Ref words_at(const Draw& d, Ref position, std::int64_t n) {
   std::int64_t half = (n + 1) / 2;
   Ref high = ge(position, int_const(u64, half)), low = where(high, position - int_const(u64, half), position);
@@ -92,11 +100,13 @@ Ref uniform_node(Device device, DType t, std::int64_t n) {
   Draw d = draw(device, words);
   Ref at = arange_node(u64, idx(n)), bits;
   if (bytes == 8)
-    bits = words_at(d, at * int_const(u64, 2), words) | words_at(d, at * int_const(u64, 2) + int_const(u64, 1), words) << int_const(u64, 32);
+    bits = words_at(d, at * int_const(u64, 2), words) |
+           words_at(d, at * int_const(u64, 2) + int_const(u64, 1), words) << int_const(u64, 32);
   else if (bytes == 4)
     bits = words_at(d, at, words);
   else
-    bits = (words_at(d, at >> int_const(u64, 1), words) >> ((at & int_const(u64, 1)) * int_const(u64, 16))) & int_const(u64, 0xFFFF);
+    bits = (words_at(d, at >> int_const(u64, 1), words) >> ((at & int_const(u64, 1)) * int_const(u64, 16))) &
+           int_const(u64, 0xFFFF);
   int mantissa = t == f64 ? 52 : t == f32 ? 23 : t == f16 ? 10 : 7;
   DType raw = bytes == 8 ? u64 : bytes == 4 ? u32 : u16;
   Ref one = int_const(raw, static_cast<std::int64_t>(to_bits(t, float_scalar(1))));
@@ -113,7 +123,8 @@ DType float_or(const char* op, DType asked) {
 std::int64_t count_of(const char* op, const Shape& shape) {
   std::int64_t n = 1;
   for (const Dim& d : shape) {
-    if (d.is_symbolic()) fail<ShapeError>(op, "{} is symbolic: random draws have a size of their own", shape.str());
+    if (d.is_symbolic())
+      fail<ShapeError>(op, "{} is symbolic: random draws have a size of their own", shape.str());
     if (d < 0) fail<ShapeError>(op, "{} has a negative size", shape.str());
     n *= d;
   }
@@ -152,7 +163,8 @@ absl::flat_hash_map<Device, std::int64_t> random_offsets() {
 void advance_random(Device device, std::int64_t words) {
   Generators& all = Generators::get();
   std::lock_guard lock(all.mutex);
-  all.of.try_emplace(device, Generator{static_cast<std::uint32_t>(all.of.size())}).first->second.offset += words;
+  all.of.try_emplace(device, Generator{static_cast<std::uint32_t>(all.of.size())}).first->second.offset +=
+      words;
 }
 Device generator_of(Ref bind) {
   std::string_view name = bind.src(0).str();
@@ -184,8 +196,10 @@ Tensor Tensor::randn(const Shape& shape, const Options& options) {
 }
 
 Tensor Tensor::randint(const Shape& shape, const RandintOptions& options) {
-  if (!is_int(options.dtype) || is_weak(options.dtype)) fail<DTypeError>("randint", "draws integers, not {}", detail::text(options.dtype));
-  if (options.low >= options.high) fail<ValueError>("randint", "no integers in [{}, {})", options.low, options.high);
+  if (!is_int(options.dtype) || is_weak(options.dtype))
+    fail<DTypeError>("randint", "draws integers, not {}", detail::text(options.dtype));
+  if (options.low >= options.high)
+    fail<ValueError>("randint", "no integers in [{}, {})", options.low, options.high);
   Tensor u = uniform_tensor("randint", shape, f32, options.device);
   return (u * static_cast<double>(options.high - options.low)).cast(options.dtype) + options.low;
 }
@@ -203,7 +217,8 @@ Tensor Tensor::normal(const Shape& shape, const NormalOptions& options) {
 
 Tensor Tensor::scaled_uniform(const Shape& shape, const Options& options) {
   double n = static_cast<double>(count_of("scaled_uniform", shape));
-  return uniform(shape, {.low = -1, .high = 1, .dtype = options.dtype, .device = options.device}) * (1 / std::sqrt(std::max(1.0, n)));
+  return uniform(shape, {.low = -1, .high = 1, .dtype = options.dtype, .device = options.device}) *
+         (1 / std::sqrt(std::max(1.0, n)));
 }
 
 Tensor Tensor::glorot_uniform(const Shape& shape, const Options& options) {
@@ -233,11 +248,13 @@ Tensor Tensor::randperm(std::int64_t n, const Options& options) {
 
 Tensor Tensor::multinomial(std::int64_t samples, bool replacement) const {
   constexpr const char* kName = "multinomial";
-  if (ndim() < 1 || ndim() > 2) fail<ShapeError>(kName, "takes weights of one or two axes, not shape {}", shape().str());
+  if (ndim() < 1 || ndim() > 2)
+    fail<ShapeError>(kName, "takes weights of one or two axes, not shape {}", shape().str());
   if (samples < 1) fail<ValueError>(kName, "{} samples", samples);
   Tensor weight = (ndim() == 1 ? unsqueeze(0) : *this).cast(f32);
   std::int64_t rows = weight.size(0), n = weight.size(1);
-  if (!replacement && samples > n) fail<ValueError>(kName, "{} samples of {} without replacement", samples, n);
+  if (!replacement && samples > n)
+    fail<ValueError>(kName, "{} samples of {} without replacement", samples, n);
   std::string where;
   {
     GraphScope scope;

@@ -22,10 +22,14 @@ Tensor sum_axes(const char* op, const Tensor& x, std::uint64_t axes, DType out) 
 
 namespace {
 
-Tensor finish(const Tensor& kept, std::uint64_t axes, bool keepdim) { return keepdim ? kept : drop_axes(kept, axes); }
+Tensor finish(const Tensor& kept, std::uint64_t axes, bool keepdim) {
+  return keepdim ? kept : drop_axes(kept, axes);
+}
 
 // As a value: the reduction's own axes dropped is a view of a Cell nobody else has.
-std::uint64_t mask_of(const char* op, const Tensor& x, const Axes& axes) { return axes_of(op, axes, read(x, op).shape()); }
+std::uint64_t mask_of(const char* op, const Tensor& x, const Axes& axes) {
+  return axes_of(op, axes, read(x, op).shape());
+}
 
 // How many elements go into one of the result.
 Dim reduced_count(const Tensor& x, std::uint64_t axes) {
@@ -59,7 +63,8 @@ Tensor arg_extreme(const char* op, const Tensor& x, Op how, std::int64_t axis, b
   return finish(first, mask, keepdim);
 }
 
-// --- along an axis -------------------------------------------------------------------------------------------------
+// --- along an axis
+// -------------------------------------------------------------------------------------------------
 
 // x with the axis last, n there; and the way back.
 struct Along {
@@ -76,14 +81,15 @@ Along along(const char* op, const Tensor& x, std::int64_t axis) {
     if (i != a) order.push_back(i);
   order.push_back(a);
   r.back.resize(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) r.back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    r.back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
   r.x = x.permute(order);
   r.n = x.size(a);
   return r;
 }
 
-// Running result over the last axis: each element reduces those up to it, others masked by the neutral element. For long
-// axes in blocks, and then over the blocks.
+// Running result over the last axis: each element reduces those up to it, others masked by the neutral
+// element. For long axes in blocks, and then over the blocks.
 Tensor running(const Tensor& x, Op how, DType t) {
   constexpr std::int64_t kLong = 512, kBlock = 256;
   int axes = x.ndim();
@@ -98,7 +104,9 @@ Tensor running(const Tensor& x, Op how, DType t) {
     std::int64_t blocks = (n + kBlock - 1) / kBlock;
     Pairs widths(static_cast<std::size_t>(axes), {0, 0});
     widths.back().second = blocks * kBlock - n;
-    Tensor padded = none.to_double() == 0 ? x.pad(widths) : pg::where(x.ones_like({.dtype = DType::Bool}).pad(widths), x.pad(widths), none);
+    Tensor padded = none.to_double() == 0
+                        ? x.pad(widths)
+                        : pg::where(x.ones_like({.dtype = DType::Bool}).pad(widths), x.pad(widths), none);
     Tensor inner = running(padded.unflatten(-1, {blocks, kBlock}), how, t);
     Pairs last;
     for (int i = 0; i < axes; ++i) last.emplace_back(0, inner.size(i));
@@ -109,8 +117,9 @@ Tensor running(const Tensor& x, Op how, DType t) {
     for (int i = 0; i < axes; ++i) but_last.emplace_back(0, i == axes - 1 ? Dim(blocks - 1) : totals.size(i));
     shift.back().first = 1;
     Tensor before = totals.shrink(but_last);
-    before = none.to_double() == 0 ? before.pad(shift)
-                                   : pg::where(before.ones_like({.dtype = DType::Bool}).pad(shift), before.pad(shift), none);
+    before = none.to_double() == 0
+                 ? before.pad(shift)
+                 : pg::where(before.ones_like({.dtype = DType::Bool}).pad(shift), before.pad(shift), none);
     GraphScope scope;
     Value a = read(inner, "cumulative"), b = read(before.unsqueeze(-1), "cumulative");
     Tensor joined = computed(alu(how, {a.node, b.node}), a.tracked || b.tracked, a.device).flatten(-2, -1);
@@ -121,7 +130,8 @@ Tensor running(const Tensor& x, Op how, DType t) {
   Tensor upto = positions(i32, n, axes - 1, axes + 1) >= positions(i32, n, axes, axes + 1);
   GraphScope scope;
   Tensor masked = upto.where(x.unsqueeze(-2), computed(scalar_const(t, neutral), false, nullptr));
-  return drop_axes(reduce_axes("cumulative", masked, how, std::uint64_t{1} << axes), std::uint64_t{1} << axes);
+  return drop_axes(reduce_axes("cumulative", masked, how, std::uint64_t{1} << axes),
+                   std::uint64_t{1} << axes);
 }
 
 Tensor value_copy(const Tensor& x, const char* op) {
@@ -146,7 +156,8 @@ std::pair<Tensor, Tensor> running_extreme(const char* op, const Tensor& x, std::
 // a before b in the order of sort: NaN after everything.
 Tensor before(const Tensor& a, const Tensor& b, bool descending) {
   Tensor less = descending ? b < a : a < b;
-  if (a.is_floating_point()) less = descending ? less | (a.isnan() & ~b.isnan()) : less | (b.isnan() & ~a.isnan());
+  if (a.is_floating_point())
+    less = descending ? less | (a.isnan() & ~b.isnan()) : less | (b.isnan() & ~a.isnan());
   return less;
 }
 
@@ -155,7 +166,8 @@ Tensor ranks(const Tensor& x, const Dim& n, bool descending) {
   int axes = x.ndim();
   Tensor mine = x.unsqueeze(-1), other = x.unsqueeze(-2);
   Tensor first = before(other, mine, descending);
-  Tensor tie = ~first & ~before(mine, other, descending) & (positions(i32, n, axes, axes + 1) < positions(i32, n, axes - 1, axes + 1));
+  Tensor tie = ~first & ~before(mine, other, descending) &
+               (positions(i32, n, axes, axes + 1) < positions(i32, n, axes - 1, axes + 1));
   return (first | tie).sum(-1);
 }
 
@@ -168,7 +180,8 @@ std::pair<Tensor, Tensor> bitonic(Tensor x, std::int64_t n, bool descending) {
   widths.back().second = width - n;
   // Padding sorts last: it is marked by its position, which is beyond n.
   x = x.pad(widths);
-  at = pg::where(at.ones_like({.dtype = DType::Bool}).pad(widths), at.pad(widths), positions(i32, width, axes - 1, axes));
+  at = pg::where(at.ones_like({.dtype = DType::Bool}).pad(widths), at.pad(widths),
+                 positions(i32, width, axes - 1, axes));
   auto comes_first = [&](const Tensor& xa, const Tensor& ia, const Tensor& xb, const Tensor& ib) {
     Tensor real = (ia < n) & (ib >= n), both = (ia < n) == (ib < n);
     Tensor less = before(xa, xb, descending), equal = ~less & ~before(xb, xa, descending);
@@ -182,11 +195,14 @@ std::pair<Tensor, Tensor> bitonic(Tensor x, std::int64_t n, bool descending) {
       pairs.push_back(step);
       Shape flat = x.shape();
       Tensor xs = x.reshape(pairs), is = at.reshape(pairs);
-      auto half = [&](const Tensor& t, std::int64_t k) { return t.at(std::vector<Index>{ellipsis, k, Slice{}}).unsqueeze(-2); };
+      auto half = [&](const Tensor& t, std::int64_t k) {
+        return t.at(std::vector<Index>{ellipsis, k, Slice{}}).unsqueeze(-2);
+      };
       Tensor xa = half(xs, 0), xb = half(xs, 1), ia = half(is, 0), ib = half(is, 1);
       // Which way this pair goes: up where the block of `size` has an even number.
       Tensor block = positions(i32, width / (2 * step), axes - 1, axes + 2);
-      Tensor up = (block * static_cast<std::int32_t>(2 * step)).floor_div(static_cast<std::int32_t>(size)) % 2 == 0;
+      Tensor up =
+          (block * static_cast<std::int32_t>(2 * step)).floor_div(static_cast<std::int32_t>(size)) % 2 == 0;
       Tensor keep = comes_first(xa, ia, xb, ib) == up;
       x = cat({pg::where(keep, xa, xb), pg::where(keep, xb, xa)}, -2).reshape(flat).contiguous();
       at = cat({pg::where(keep, ia, ib), pg::where(keep, ib, ia)}, -2).reshape(flat).contiguous();
@@ -240,7 +256,9 @@ std::pair<Tensor, Tensor> Tensor::var_mean(const Axes& axes, const VarOptions& o
   Tensor spread = squares / (n - static_cast<double>(options.correction)).maximum(0);
   return {finish(spread.cast(t), mask, options.keepdim), finish(average.cast(t), mask, options.keepdim)};
 }
-Tensor Tensor::var(const Axes& axes, const VarOptions& options) const { return var_mean(axes, options).first; }
+Tensor Tensor::var(const Axes& axes, const VarOptions& options) const {
+  return var_mean(axes, options).first;
+}
 Tensor Tensor::std(const Axes& axes, const VarOptions& options) const { return var(axes, options).sqrt(); }
 std::pair<Tensor, Tensor> Tensor::std_mean(const Axes& axes, const VarOptions& options) const {
   auto [spread, average] = var_mean(axes, options);
@@ -301,7 +319,7 @@ Tensor Tensor::log_softmax(std::int64_t axis, DType t) const {
 
 Tensor Tensor::normalize(double p, std::int64_t axis, double eps) const {
   Tensor x = as_float(*this, "normalize");
-  Tensor norm = p == 0 ? (x != 0.0).sum(axis, {.keepdim = true}).cast(x.dtype())
+  Tensor norm = p == 0   ? (x != 0.0).sum(axis, {.keepdim = true}).cast(x.dtype())
                 : p == 1 ? x.abs().sum(axis, {.keepdim = true})
                 : p == 2 ? x.square().sum(axis, {.keepdim = true}).sqrt()
                          : x.abs().pow(p).sum(axis, {.keepdim = true}).pow(1 / p);
@@ -320,8 +338,12 @@ Tensor Tensor::cumprod(std::int64_t axis) const {
   Along a = along("cumprod", *this, axis);
   return value_copy(running(a.x, Op::Mul, dtype()).permute(a.back), "cumprod");
 }
-std::pair<Tensor, Tensor> Tensor::cummax(std::int64_t axis) const { return running_extreme("cummax", *this, axis, Op::Max); }
-std::pair<Tensor, Tensor> Tensor::cummin(std::int64_t axis) const { return running_extreme("cummin", *this, axis, Op::Min); }
+std::pair<Tensor, Tensor> Tensor::cummax(std::int64_t axis) const {
+  return running_extreme("cummax", *this, axis, Op::Max);
+}
+std::pair<Tensor, Tensor> Tensor::cummin(std::int64_t axis) const {
+  return running_extreme("cummin", *this, axis, Op::Min);
+}
 
 Tensor Tensor::logcumsumexp(std::int64_t axis) const {
   Tensor y = as_float(*this, "logcumsumexp");
@@ -345,11 +367,14 @@ std::pair<Tensor, Tensor> Tensor::sort(std::int64_t axis, const SortOptions& opt
   if (a.n == 0) return {value_copy(*this, "sort"), zeros(shape(), {.dtype = i32})};
   // Element k of the result is the one of rank k.
   int axes = a.x.ndim();
-  Tensor hit = ranks(a.x.detach(), a.n, options.descending).unsqueeze(-2) == positions(i32, a.n, axes - 1, axes + 1);
+  Tensor hit =
+      ranks(a.x.detach(), a.n, options.descending).unsqueeze(-2) == positions(i32, a.n, axes - 1, axes + 1);
   Tensor at = hit.where(positions(i32, a.n, axes, axes + 1), 0).sum(-1);
   return {a.x.gather(-1, at).permute(a.back), at.permute(a.back)};
 }
-Tensor Tensor::argsort(std::int64_t axis, const SortOptions& options) const { return sort(axis, options).second; }
+Tensor Tensor::argsort(std::int64_t axis, const SortOptions& options) const {
+  return sort(axis, options).second;
+}
 
 std::pair<Tensor, Tensor> Tensor::topk(std::int64_t k, std::int64_t axis, const TopkOptions& options) const {
   if (k < 0 || k > size(axis)) fail<ValueError>("topk", "{} of axis {} of {}", k, axis, shape().str());

@@ -1,10 +1,9 @@
 // Dim, Variable, Shape: the public face of symbolic sizes, and their way to nodes and back.
-#include <pangrad/shape.h>
-
 #include <algorithm>
 #include <ostream>
 
 #include "tensor/check.h"
+#include <pangrad/shape.h>
 
 namespace pg {
 namespace {
@@ -12,17 +11,28 @@ namespace {
 using detail::fail;
 
 std::string expression(Ref n) {
-  auto binary = [&](const char* sign) { return "(" + expression(n.src(0)) + sign + expression(n.src(1)) + ")"; };
+  auto binary = [&](const char* sign) {
+    return "(" + expression(n.src(0)) + sign + expression(n.src(1)) + ")";
+  };
   switch (n.op()) {
-    case Op::Const: return std::to_string(n.i());
-    case Op::Bind: return n.src(0).str() + "=" + std::to_string(n.src(1).i());
-    case Op::Var: return n.str();
-    case Op::Add: return binary(" + ");
-    case Op::Sub: return binary(" - ");
-    case Op::Mul: return binary("*");
-    case Op::FloorDiv: return binary("//");
-    case Op::FloorMod: return binary("%");
-    default: return std::string(info(n.op()).name) + "(...)";
+    case Op::Const:
+      return std::to_string(n.i());
+    case Op::Bind:
+      return n.src(0).str() + "=" + std::to_string(n.src(1).i());
+    case Op::Var:
+      return n.str();
+    case Op::Add:
+      return binary(" + ");
+    case Op::Sub:
+      return binary(" - ");
+    case Op::Mul:
+      return binary("*");
+    case Op::FloorDiv:
+      return binary("//");
+    case Op::FloorMod:
+      return binary("%");
+    default:
+      return std::string(info(n.op()).name) + "(...)";
   }
 }
 
@@ -52,9 +62,7 @@ void Dim::release() const {
   const_cast<Node*>(node_)->refs.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Dim::refuse() const {
-  fail<ShapeError>("dim", "{} is symbolic: ask for value() or max()", str());
-}
+void Dim::refuse() const { fail<ShapeError>("dim", "{} is symbolic: ask for value() or max()", str()); }
 
 std::int64_t Dim::value() const {
   if (!node_) return value_;
@@ -186,7 +194,8 @@ int axis_of(std::string_view op, std::int64_t axis, Ref shape) {
 
 int place_of(std::string_view op, std::int64_t axis, Ref shape) {
   int r = rank(shape);
-  if (axis < -r - 1 || axis > r) fail<IndexError>(op, "there is no place {} for an axis in shape {}", axis, text(shape));
+  if (axis < -r - 1 || axis > r)
+    fail<IndexError>(op, "there is no place {} for an axis in shape {}", axis, text(shape));
   return static_cast<int>(axis < 0 ? axis + r + 1 : axis);
 }
 

@@ -1,18 +1,18 @@
 // What a Tensor is, computing it, reading it; scopes.
-#include <pangrad/tensor.h>
-
 #include <cstring>
 #include <ostream>
 
 #include "engine/engine.h"
 #include "tensor/ops.h"
 #include "tensor/watch.h"
+#include <pangrad/tensor.h>
 
 namespace pg {
 
 using namespace detail;
 
-// --- what it is ----------------------------------------------------------------------------------------------------
+// --- what it is
+// ----------------------------------------------------------------------------------------------------
 
 Shape Tensor::shape() const {
   GraphScope scope;
@@ -52,11 +52,13 @@ bool Tensor::is_floating_point() const { return is_float(dtype()); }
 
 std::string Tensor::str() const {
   if (!defined()) return "Tensor()";
-  return fmt::format("Tensor({}, {}, {}{})", shape().str(), name(dtype()), device(), wants_grad() ? ", requires_grad" : "");
+  return fmt::format("Tensor({}, {}, {}{})", shape().str(), name(dtype()), device(),
+                     wants_grad() ? ", requires_grad" : "");
 }
 std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << x.str(); }
 
-// --- computing, reading --------------------------------------------------------------------------------------------
+// --- computing, reading
+// --------------------------------------------------------------------------------------------
 
 Tensor Tensor::realize() const {
   pg::realize({*this});
@@ -66,7 +68,8 @@ Tensor Tensor::realize() const {
 void realize(TensorList tensors) {
   std::vector<Impl*> impls;
   for (const Tensor& t : tensors.span()) {
-    if (!t.defined()) fail<ValueError>("realize", "the tensor holds nothing: it was never given a value, or was moved from");
+    if (!t.defined())
+      fail<ValueError>("realize", "the tensor holds nothing: it was never given a value, or was moved from");
     impls.push_back(t.impl());
   }
   detail::realize(impls);
@@ -81,7 +84,9 @@ namespace {
 
 // A constant behind movements that only rename or repeat it.
 Ref constant_of(Ref node) {
-  while ((node.has(kMovement) && !node.is(Op::Pad)) || node.is(Op::Detach) || node.is(Op::Leaf) || node.is(Op::Contiguous)) node = node.src(0);
+  while ((node.has(kMovement) && !node.is(Op::Pad)) || node.is(Op::Detach) || node.is(Op::Leaf) ||
+         node.is(Op::Contiguous))
+    node = node.src(0);
   return node.is(Op::Const) ? node : nullptr;
 }
 
@@ -119,7 +124,8 @@ void Tensor::read(void* out, std::size_t n, DType t, const char* op) const {
   DType from = dtype();
   std::size_t have = count();
   if (have != n) fail<ShapeError>(op, "shape {} has {} elements, not one", shape().str(), have);
-  if (!is_lossless(from, t)) fail<DTypeError>(op, "{} does not hold every {}: cast it first", detail::text(t), detail::text(from));
+  if (!is_lossless(from, t))
+    fail<DTypeError>(op, "{} does not hold every {}: cast it first", detail::text(t), detail::text(from));
   std::vector<std::uint8_t> bytes = bytes_of(*this, n, op);
   std::size_t item = itemsize(from), to = itemsize(t);
   if (from == t) {
@@ -137,7 +143,9 @@ void Tensor::read(void* out, std::size_t n, DType t, const char* op) const {
 
 void Tensor::copy_to(void* out, std::size_t bytes) const {
   std::size_t n = count(), size = n * itemsize(dtype());
-  if (bytes != size) fail<ValueError>("copy_to", "{} bytes for shape {} of {}, which has {}", bytes, shape().str(), detail::text(dtype()), size);
+  if (bytes != size)
+    fail<ValueError>("copy_to", "{} bytes for shape {} of {}, which has {}", bytes, shape().str(),
+                     detail::text(dtype()), size);
   std::vector<std::uint8_t> data = bytes_of(*this, n, "copy_to");
   if (size) std::memcpy(out, data.data(), size);
 }
@@ -174,7 +182,8 @@ Tensor Tensor::to(std::string_view name) const {
   Value v = detail::read(*this, "to");
   if (v.device == device || (!v.device && device == default_device())) return *this;
   if (!v.device) return computed(v.node, v.tracked, device);
-  Tensor copy = computed(make(Op::Copy, v.dtype(), {v.node}, Arg{.p = str_payload(*device)}), v.tracked, device);
+  Tensor copy =
+      computed(make(Op::Copy, v.dtype(), {v.node}, Arg{.p = str_payload(*device)}), v.tracked, device);
   copy.impl()->cell->kept = true;
   return copy;
 }
@@ -182,7 +191,8 @@ Tensor Tensor::to(std::string_view name) const {
 Tensor Tensor::detach() const {
   GraphScope scope;
   detail::read(*this, "detach");
-  return view_of(*this, "detach", [](Ref n) { return n.is(Op::Detach) ? n : make(Op::Detach, n.dtype(), {n}); });
+  return view_of(*this, "detach",
+                 [](Ref n) { return n.is(Op::Detach) ? n : make(Op::Detach, n.dtype(), {n}); });
 }
 
 Tensor Tensor::bitcast(DType t) const {
@@ -195,12 +205,14 @@ Tensor Tensor::bitcast(DType t) const {
     Ref shape = v.shape();
     Ref last = rank(shape) ? dim(shape, rank(shape) - 1) : nullptr;
     if (!last || (last.is_const() && last.i() * from % to))
-      fail<ShapeError>(kName, "the last axis of {} as {} does not divide into {}", detail::text(shape), detail::text(v.dtype()), detail::text(t));
+      fail<ShapeError>(kName, "the last axis of {} as {} does not divide into {}", detail::text(shape),
+                       detail::text(v.dtype()), detail::text(t));
   }
   return view_of(*this, kName, [t](Ref n) { return pg::bitcast(n, t); });
 }
 
-// --- scopes --------------------------------------------------------------------------------------------------------
+// --- scopes
+// --------------------------------------------------------------------------------------------------------
 
 namespace {
 

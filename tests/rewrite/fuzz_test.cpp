@@ -19,24 +19,24 @@ std::vector<std::uint32_t> wrong_lines(const RuleSet& rules) {
 
 TEST(Fuzz, FindsEachWrongRuleAndNoOther) {
   static constexpr Rule kRules[] = {
-      rule(x + 0.0, x, floats),                                         // -0.0
-      rule(x + -0.0, x, floats),                                        //
-      rule(x * 0, Pat(0), floats),                                      // infinity, NaN
-      rule(x * 0, Pat(0), ints),                                        //
-      rule(x < y, logical_not(y < x), ints),                            // equal
-      rule((x * c0) / c0, x, ints, when(c0 > 0)),                       // wraps
-      rule((x * c0) / c0, x, indices, when(c0 > 0)),                    //
-      rule(x % c0, x, ints, when(hi(x) < c0)),                          // negative
-      rule(x % c0, x, ints, when(lo(x) >= 0 && hi(x) < c0)),            //
-      rule(where(p, x, y), where(p, y, x)),                             //
-      rule(max(x, y) < c0, x < c0, ints),                               //
-      rule((x + y) + z, x + (y + z), floats),                           // rounds twice
-      rule(div(x, y), x * div(Pat(1.0), y), floats),                    // rounds twice
-      rule(x / x, Pat(1), ints),                                        // 0
-      rule(node(Op::CDiv, x, y), x / y, ints, when(hi(y) > 0)),         // negative
-      rule((x << c0) << c1, x << (c0 + c1), ints),                      // c0 + c1 wraps
-      rule(neg(x) < neg(y), y < x, ints),                               // the least number
-      rule(neg(x) < neg(y), y < x, floats),                             //
+      rule(x + 0.0, x, floats),                                  // -0.0
+      rule(x + -0.0, x, floats),                                 //
+      rule(x * 0, Pat(0), floats),                               // infinity, NaN
+      rule(x * 0, Pat(0), ints),                                 //
+      rule(x < y, logical_not(y < x), ints),                     // equal
+      rule((x * c0) / c0, x, ints, when(c0 > 0)),                // wraps
+      rule((x * c0) / c0, x, indices, when(c0 > 0)),             //
+      rule(x % c0, x, ints, when(hi(x) < c0)),                   // negative
+      rule(x % c0, x, ints, when(lo(x) >= 0 && hi(x) < c0)),     //
+      rule(where(p, x, y), where(p, y, x)),                      //
+      rule(max(x, y) < c0, x < c0, ints),                        //
+      rule((x + y) + z, x + (y + z), floats),                    // rounds twice
+      rule(div(x, y), x * div(Pat(1.0), y), floats),             // rounds twice
+      rule(x / x, Pat(1), ints),                                 // 0
+      rule(node(Op::CDiv, x, y), x / y, ints, when(hi(y) > 0)),  // negative
+      rule((x << c0) << c1, x << (c0 + c1), ints),               // c0 + c1 wraps
+      rule(neg(x) < neg(y), y < x, ints),                        // the least number
+      rule(neg(x) < neg(y), y < x, floats),                      //
   };
   std::vector<std::uint32_t> expected;
   for (int i : {0, 2, 4, 5, 7, 9, 10, 11, 12, 13, 14, 15, 16}) expected.push_back(kRules[i].line);
@@ -44,9 +44,11 @@ TEST(Fuzz, FindsEachWrongRuleAndNoOther) {
 }
 
 TEST(Fuzz, FindsRulesOfAnotherDtypeOrWidth) {
-  static constexpr Rule kRules[] = {rule(x < y, x & y), rule(x + y, [](const Match& m) {
-                                      return m.root.lanes() > 1 ? int_const(m.root.dtype(), 1) : m.root;
-                                    }, ints)};
+  static constexpr Rule kRules[] = {
+      rule(x < y, x & y),
+      rule(
+          x + y, [](const Match& m) { return m.root.lanes() > 1 ? int_const(m.root.dtype(), 1) : m.root; },
+          ints)};
   EXPECT_EQ(wrong_lines(RuleSet(kRules)).size(), 2u);
 }
 
@@ -72,7 +74,8 @@ TEST(Fuzz, GraphsFindWrongFunctionsAndRulesThatDoNotSettle) {
 TEST(Fuzz, EqualSeedsMakeEqualExpressions) {
   GraphScope scope;
   for (FuzzKind kind : {FuzzKind::Indices, FuzzKind::Reshapes, FuzzKind::Data}) {
-    std::vector<Ref> a = random_expressions(kind, {.seed = 3, .rounds = 20}), b = random_expressions(kind, {.seed = 3, .rounds = 20}),
+    std::vector<Ref> a = random_expressions(kind, {.seed = 3, .rounds = 20}),
+                     b = random_expressions(kind, {.seed = 3, .rounds = 20}),
                      c = random_expressions(kind, {.seed = 4, .rounds = 20});
     int different = 0;
     for (std::size_t i = 0; i < a.size(); ++i) {

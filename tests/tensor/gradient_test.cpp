@@ -87,12 +87,20 @@ TEST(Gradient, Movement) {
   check("flip", [](const Tensor& t) { return t.flip({0, 2}); }, x);
   check("shrink", [](const Tensor& t) { return t.shrink({{0, 2}, {1, 3}, {0, 2}}); }, x);
   check("pad", [](const Tensor& t) { return t.pad({{1, 0}, {0, 2}, {1, 1}}, {.value = 3}); }, x);
-  check("pad reflect", [](const Tensor& t) { return t.pad({{0, 0}, {1, 2}, {2, 1}}, {.mode = PadMode::Reflect}); }, x);
-  check("pad circular", [](const Tensor& t) { return t.pad({{0, 0}, {1, 2}, {2, 1}}, {.mode = PadMode::Circular}); }, x);
-  check("pad replicate", [](const Tensor& t) { return t.pad({{0, 0}, {1, 2}, {-1, 1}}, {.mode = PadMode::Replicate}); }, x);
+  check(
+      "pad reflect",
+      [](const Tensor& t) { return t.pad({{0, 0}, {1, 2}, {2, 1}}, {.mode = PadMode::Reflect}); }, x);
+  check(
+      "pad circular",
+      [](const Tensor& t) { return t.pad({{0, 0}, {1, 2}, {2, 1}}, {.mode = PadMode::Circular}); }, x);
+  check(
+      "pad replicate",
+      [](const Tensor& t) { return t.pad({{0, 0}, {1, 2}, {-1, 1}}, {.mode = PadMode::Replicate}); }, x);
   check("cat", [](const Tensor& t) { return cat({t, t * 2, t}, 1); }, x);
   check("stack", [](const Tensor& t) { return stack({t, t * t}, -1); }, x);
-  check("repeat", [](const Tensor& t) { return t.repeat({2, 1, 3}) + t.repeat_interleave(2, 0).repeat({1, 1, 3}); }, x);
+  check(
+      "repeat",
+      [](const Tensor& t) { return t.repeat({2, 1, 3}) + t.repeat_interleave(2, 0).repeat({1, 1, 3}); }, x);
   check("roll", [](const Tensor& t) { return t.roll({1, -1}, {0, 2}); }, x);
   check("diagonal", [](const Tensor& t) { return t.diagonal(1, 1, 2); }, x);
   check("triangles", [](const Tensor& t) { return t.tril() + t.triu(1) * 2; }, x);
@@ -106,21 +114,26 @@ TEST(Gradient, Indexing) {
   check("columns", [](const Tensor& t) { return t[{Slice{}, Tensor::of({{1, 1}, {3, 0}})}]; }, x);
   check("both", [](const Tensor& t) { return t[{Tensor::of({2, 0, 2}), Tensor::of({1, 1, 3})}]; }, x);
   check("gather", [](const Tensor& t) { return t.gather(1, Tensor::of({{0, 0}, {3, 1}, {2, 2}})); }, x);
-  check("scatter", [](const Tensor& t) { return t.scatter(1, Tensor::of({{0, 0}, {3, 1}, {2, 2}}), t * 3); }, x);
-  check("scatter_reduce",
-        [](const Tensor& t) {
-          Tensor i = Tensor::of({{0, 0}, {3, 1}, {2, 2}});
-          return t.scatter_reduce(1, i, t * 3, Scatter::Sum) + t.scatter_reduce(1, i, t, Scatter::Mean) + t.scatter_reduce(1, i, t, Scatter::Amax);
-        },
-        x);
-  check("setitem",
-        [](const Tensor& t) {
-          Tensor y = t.clone();
-          y[Tensor::of({0, 2})] = t[Slice{0, 2}] * 5;
-          y[{1, Slice{1, 3}}] = t[{0, Slice{0, 2}}] * 2;
-          return y;
-        },
-        x);
+  check(
+      "scatter", [](const Tensor& t) { return t.scatter(1, Tensor::of({{0, 0}, {3, 1}, {2, 2}}), t * 3); },
+      x);
+  check(
+      "scatter_reduce",
+      [](const Tensor& t) {
+        Tensor i = Tensor::of({{0, 0}, {3, 1}, {2, 2}});
+        return t.scatter_reduce(1, i, t * 3, Scatter::Sum) + t.scatter_reduce(1, i, t, Scatter::Mean) +
+               t.scatter_reduce(1, i, t, Scatter::Amax);
+      },
+      x);
+  check(
+      "setitem",
+      [](const Tensor& t) {
+        Tensor y = t.clone();
+        y[Tensor::of({0, 2})] = t[Slice{0, 2}] * 5;
+        y[{1, Slice{1, 3}}] = t[{0, Slice{0, 2}}] * 2;
+        return y;
+      },
+      x);
 }
 
 TEST(Gradient, Reductions) {
@@ -153,50 +166,95 @@ TEST(Gradient, Products) {
   check("batched", [&](const Tensor& t) { return t.reshape({2, 1, 3}).matmul(b.unsqueeze(0)); }, a);
   check("einsum", [&](const Tensor& t) { return einsum("ij,jk->ki", {t, b}); }, a);
   Tensor q = sample({2, 3, 4});
-  check("attention", [&](const Tensor& t) { return t.scaled_dot_product_attention(t * 0.5, t + 1, {}, {.is_causal = true}); }, q);
+  check(
+      "attention",
+      [&](const Tensor& t) {
+        return t.scaled_dot_product_attention(t * 0.5, t + 1, {}, {.is_causal = true});
+      },
+      q);
 }
 
 TEST(Gradient, Convolutions) {
-  Tensor x = sample({2, 2, 5, 4}), w = sample({4, 1, 3, 2}, -1, 1), image = sample({1, 2, 5, 5}), dense = sample({3, 2, 3, 3}, -1, 1);
+  Tensor x = sample({2, 2, 5, 4}), w = sample({4, 1, 3, 2}, -1, 1), image = sample({1, 2, 5, 5}),
+         dense = sample({3, 2, 3, 3}, -1, 1);
   check("conv input", [&](const Tensor& t) { return t.conv2d(w, {.padding = 1, .groups = 2}); }, x);
   check("conv weight", [&](const Tensor& t) { return x.conv2d(t, {.padding = 1, .groups = 2}); }, w);
-  check("conv strided", [&](const Tensor& t) { return t.conv2d(dense, {.stride = {2, 1}, .padding = {1, 0, 2, 1}}); }, image);
+  check(
+      "conv strided",
+      [&](const Tensor& t) { return t.conv2d(dense, {.stride = {2, 1}, .padding = {1, 0, 2, 1}}); }, image);
   check("conv dilated", [&](const Tensor& t) { return t.conv2d(dense, {.dilation = 2}); }, image);
   check("conv plain", [&](const Tensor& t) { return t.conv2d(dense); }, image);
-  check("conv 1d", [&](const Tensor& t) { return t.conv2d(sample({2, 2, 3}), {.stride = 2}); }, sample({1, 2, 8}));
-  check("conv transpose", [&](const Tensor& t) { return t.conv_transpose2d(sample({2, 3, 3, 2}), {.stride = 2, .padding = 1, .output_padding = 1}); },
-        sample({1, 2, 3, 3}));
+  check(
+      "conv 1d", [&](const Tensor& t) { return t.conv2d(sample({2, 2, 3}), {.stride = 2}); },
+      sample({1, 2, 8}));
+  check(
+      "conv transpose",
+      [&](const Tensor& t) {
+        return t.conv_transpose2d(sample({2, 3, 3, 2}), {.stride = 2, .padding = 1, .output_padding = 1});
+      },
+      sample({1, 2, 3, 3}));
   check("max pool", [](const Tensor& t) { return t.max_pool2d(); }, x);
-  check("max pool overlapping", [](const Tensor& t) { return t.max_pool2d(3, {.stride = 1, .padding = 1}); }, x);
-  check("avg pool", [](const Tensor& t) { return t.avg_pool2d(2, {.stride = 1}) + t.avg_pool2d(2, {.stride = 1, .count_include_pad = false}); }, x);
+  check(
+      "max pool overlapping", [](const Tensor& t) { return t.max_pool2d(3, {.stride = 1, .padding = 1}); },
+      x);
+  check(
+      "avg pool",
+      [](const Tensor& t) {
+        return t.avg_pool2d(2, {.stride = 1}) + t.avg_pool2d(2, {.stride = 1, .count_include_pad = false});
+      },
+      x);
   check("interpolate", [](const Tensor& t) { return t.interpolate({3, 7}); }, x);
 }
 
 TEST(Gradient, Losses) {
   Tensor x = sample({3, 4}), classes = Tensor::of({1, 3, 0}), p = sample({3, 4}, 0.1, 0.9);
-  check("cross entropy", [&](const Tensor& t) { return t.cross_entropy(classes, {.label_smoothing = 0.1}); }, x);
-  check("cross entropy of probabilities", [&](const Tensor& t) { return t.cross_entropy(p, {.reduction = Reduction::None}); }, x);
-  check("sparse", [&](const Tensor& t) { return t.sparse_categorical_crossentropy(classes, {.label_smoothing = 0.2}); }, x);
-  check("nll", [&](const Tensor& t) { return t.log_softmax(1).nll_loss(classes, Tensor::of({1., 2., 3., 4.}, {.dtype = f64})); }, x);
+  check(
+      "cross entropy", [&](const Tensor& t) { return t.cross_entropy(classes, {.label_smoothing = 0.1}); },
+      x);
+  check(
+      "cross entropy of probabilities",
+      [&](const Tensor& t) { return t.cross_entropy(p, {.reduction = Reduction::None}); }, x);
+  check(
+      "sparse",
+      [&](const Tensor& t) { return t.sparse_categorical_crossentropy(classes, {.label_smoothing = 0.2}); },
+      x);
+  check(
+      "nll",
+      [&](const Tensor& t) {
+        return t.log_softmax(1).nll_loss(classes, Tensor::of({1., 2., 3., 4.}, {.dtype = f64}));
+      },
+      x);
   check("binary", [&](const Tensor& t) { return t.binary_crossentropy(sample({3, 4}, 0, 1)); }, p);
-  check("binary of logits", [&](const Tensor& t) { return t.binary_crossentropy_logits(p, Tensor::of({2., 1., 1., 3.}, {.dtype = f64})); }, x);
+  check(
+      "binary of logits",
+      [&](const Tensor& t) {
+        return t.binary_crossentropy_logits(p, Tensor::of({2., 1., 1., 3.}, {.dtype = f64}));
+      },
+      x);
 }
 
 TEST(Gradient, SecondOrder) {
   check("of a cube", [](const Tensor& t) { return (t * t * t).sum().gradient({t})[0]; }, sample({3}));
   check("of exp sin", [](const Tensor& t) { return t.sin().exp().sum().gradient({t})[0]; }, sample({3}));
-  check("of a product", [](const Tensor& t) { return t.matmul(t).tanh().sum().gradient({t})[0]; }, sample({2, 2}));
-  check("of a convolution", [](const Tensor& t) { return t.conv2d(sample({1, 1, 2, 2})).square().sum().gradient({t})[0]; }, sample({1, 1, 3, 3}));
+  check(
+      "of a product", [](const Tensor& t) { return t.matmul(t).tanh().sum().gradient({t})[0]; },
+      sample({2, 2}));
+  check(
+      "of a convolution",
+      [](const Tensor& t) { return t.conv2d(sample({1, 1, 2, 2})).square().sum().gradient({t})[0]; },
+      sample({1, 1, 3, 3}));
 }
 
-// --- accumulation dtypes, ties, masks ------------------------------------------------------------------------------
+// --- accumulation dtypes, ties, masks
+// ------------------------------------------------------------------------------
 
 TEST(Gradient, AtTies) {
   Tensor x = Tensor::of({0.f, 1.f, -1.f}).requires_grad();
   EXPECT_EQ(floats_of(x.relu().sum().gradient({x})[0]), (Floats{0, 1, 0}));
   EXPECT_EQ(floats_of(x.abs().sum().gradient({x})[0]), (Floats{0, 1, -1}));
   EXPECT_EQ(floats_of(x.maximum(Tensor::of({0.f, 2.f, -2.f})).sum().gradient({x})[0]), (Floats{0.5, 0, 1}));
-  EXPECT_EQ(floats_of(Tensor::of({1.f, 3.f, 3.f}).clone().requires_grad().max().gradient({x})[0]), (Floats{0, 0, 0}));
+  EXPECT_EQ(floats_of(Tensor::of({1.f, 3.f, 3.f}).clone().requires_grad().max().gradient({x})[0]),
+            (Floats{0, 0, 0}));
   Tensor y = Tensor::of({1.f, 3.f, 3.f}).requires_grad();
   EXPECT_EQ(floats_of(y.max().gradient({y})[0]), (Floats{0, 0.5, 0.5}));
 }
@@ -205,7 +263,8 @@ TEST(Gradient, AMaskHoldsToTheEndOfItsBranch) {
   Tensor x = Tensor::of({0.f, 4.f}).requires_grad();
   EXPECT_EQ(floats_of((x == 0).where(0, x * x.sqrt()).sum().gradient({x})[0]), (Floats{0, 3}));
   EXPECT_EQ(floats_of((x == 0).where(0, 1.0 / x).sum().gradient({x})[0]), (Floats{0, -0.0625}));
-  EXPECT_EQ(floats_of((x == 0).where(0, x.reshape({2, 1}).log().reshape({2})).sum().gradient({x})[0]), (Floats{0, 0.25}));
+  EXPECT_EQ(floats_of((x == 0).where(0, x.reshape({2, 1}).log().reshape({2})).sum().gradient({x})[0]),
+            (Floats{0, 0.25}));
 }
 
 TEST(Gradient, FarOut) {
@@ -223,7 +282,8 @@ TEST(Gradient, NarrowFloatsSumInF32) {
   EXPECT_EQ(g.cast(f32).item<float>(), 5000.f);
 }
 
-// --- marks and histories -------------------------------------------------------------------------------------------
+// --- marks and histories
+// -------------------------------------------------------------------------------------------
 
 TEST(Gradient, AddsUp) {
   Tensor w = Tensor::of({1.f, 2.f}).requires_grad();
@@ -311,7 +371,8 @@ TEST(Gradient, DeepGraphs) {
   EXPECT_EQ(g.shape(), Shape{1});
 }
 
-// --- through writes ------------------------------------------------------------------------------------------------
+// --- through writes
+// ------------------------------------------------------------------------------------------------
 
 TEST(Gradient, AnOverwrittenElementGetsNone) {
   Tensor x = Tensor::of({2.f, 3.f}).requires_grad();

@@ -8,10 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include <pangrad/tensor.h>
-
 #include "engine/engine.h"
 #include "tensor/cell.h"
+#include <pangrad/tensor.h>
 
 namespace pg {
 
@@ -43,7 +42,8 @@ inline void expect_close(const Floats& got, const Floats& want, double tolerance
     } else if (std::isinf(want[i])) {
       EXPECT_EQ(got[i], want[i]) << "at " << i;
     } else {
-      EXPECT_NEAR(got[i], want[i], tolerance * std::max(1.0, std::abs(static_cast<double>(want[i])))) << "at " << i;
+      EXPECT_NEAR(got[i], want[i], tolerance * std::max(1.0, std::abs(static_cast<double>(want[i]))))
+          << "at " << i;
     }
   }
 }
@@ -52,7 +52,8 @@ inline void expect_close(const Tensor& got, const Floats& want, double tolerance
 }
 
 /// What the exception of that kind says; empty if none is thrown.
-template <class E, class F> std::string message(F f) {
+template <class E, class F>
+std::string message(F f) {
   try {
     f();
   } catch (const E& e) {

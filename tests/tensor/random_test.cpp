@@ -51,7 +51,8 @@ TEST(Random, Distributions) {
   for (float e : Tensor::kaiming_uniform({4, 3, 2, 2}).to_vector<float>()) EXPECT_LE(std::abs(e), bound);
   for (float e : Tensor::glorot_uniform({4, 2}).to_vector<float>()) EXPECT_LE(std::abs(e), 1);
   for (float e : Tensor::scaled_uniform({4, 4}).to_vector<float>()) EXPECT_LE(std::abs(e), 0.25);
-  for (float e : Tensor::uniform({50}, {.low = -2, .high = -1}).to_vector<float>()) EXPECT_TRUE(e >= -2 && e <= -1);
+  for (float e : Tensor::uniform({50}, {.low = -2, .high = -1}).to_vector<float>())
+    EXPECT_TRUE(e >= -2 && e <= -1);
 
   Ints64 order = Tensor::randperm(20).to_vector<int>();
   std::sort(order.begin(), order.end());

@@ -1,5 +1,6 @@
-// Cells, versions and writes: the cases of the design with known answers. What a program reads is what it would have read
-// had every line run when it was reached; what it computes, and where, is counted where a case speaks of it.
+// Cells, versions and writes: the cases of the design with known answers. What a program reads is what it
+// would have read had every line run when it was reached; what it computes, and where, is counted where a
+// case speaks of it.
 #include "tensor/helpers.h"
 
 namespace pg {
@@ -7,7 +8,8 @@ namespace {
 
 Tensor numbers(std::initializer_list<int> list) { return Tensor::of(list); }
 
-// --- values, layouts, keeping --------------------------------------------------------------------------------------
+// --- values, layouts, keeping
+// --------------------------------------------------------------------------------------
 
 TEST(Storage, ACloneIsKeptOnceAReaderRan) {
   Tensor x = (numbers({1, 2, 3}).realize() + 1).clone();
@@ -93,7 +95,8 @@ TEST(Storage, NothingDrawnMovesNoGenerator) {
   EXPECT_EQ(Tensor::rand({3}).to_vector<float>(), want);
 }
 
-// --- writes --------------------------------------------------------------------------------------------------------
+// --- writes
+// --------------------------------------------------------------------------------------------------------
 
 TEST(Storage, AValueBuiltBeforeAWriteKeepsWhatItRead) {
   for (bool reader_first : {false, true}) {
@@ -256,7 +259,8 @@ TEST(Storage, IndexTensorsWrapOnceAndTheLastWins) {
   EXPECT_EQ(x[Tensor::of({1, -1, 9})].to_vector<int>(), (Ints64{7, 6, 0}));
 }
 
-// --- devices -------------------------------------------------------------------------------------------------------
+// --- devices
+// -------------------------------------------------------------------------------------------------------
 
 TEST(Storage, ACopyOnAnotherDeviceIsItsOwn) {
   Tensor a = numbers({1, 2});
@@ -295,7 +299,8 @@ TEST(Storage, HostDataOutlivesItsFirstHandle) {
   EXPECT_EQ(s.to_vector<int>(), (Ints64{2, 3, 4}));
 }
 
-// --- sharing, identity, versions -----------------------------------------------------------------------------------
+// --- sharing, identity, versions
+// -----------------------------------------------------------------------------------
 
 TEST(Storage, SharedWorkInEitherOrder) {
   for (bool b_first : {false, true}) {
