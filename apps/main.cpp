@@ -20,6 +20,14 @@
 namespace pg::apps {
 namespace {
 
+// The canonical name of a device to compute on.
+std::string computing(const std::string& device) {
+  runtime::Device& opened = runtime::device(device);
+  if (opened.languages().empty())
+    throw DeviceError(fmt::format("[train] {} computes nothing", opened.name()));
+  return opened.name();
+}
+
 int failed(std::string message) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::fflush(stdout);
@@ -50,7 +58,7 @@ void add_train(CLI::App& app, TrainOptions& options, std::string& device) {
   mnist->add_option("--save", options.save, "File (safetensors) to save the trained network to");
   mnist->callback([&options, &device] {
     std::optional<ScopedFlag> chosen;
-    if (!device.empty()) chosen.emplace("DEV", runtime::canonical_device(device));
+    if (!device.empty()) chosen.emplace("DEV", computing(device));
     train_fashion_mnist(options);
   });
 }

@@ -1,11 +1,13 @@
 // pangrad train: steps drawn at random from the pictures to train with, then the accuracy on the others.
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/progress.h"
 #include "commands.h"
@@ -43,9 +45,17 @@ double accuracy(const DemoNet& net, const datasets::Labeled& data) {
   return 100.0 * static_cast<double>(right) / static_cast<double>(count);
 }
 
+// Better before the training than after it.
+void check_savable(const std::filesystem::path& path) {
+  std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (std::filesystem::is_directory(path) || access(folder.c_str(), W_OK | X_OK) != 0)
+    throw FileError(fmt::format("[train] {}: cannot be written", path.string()));
+}
+
 }  // namespace
 
 void train_fashion_mnist(const TrainOptions& options) {
+  if (!options.save.empty()) check_savable(options.save);
   Tensor::manual_seed(options.seed);
   datasets::Split data = datasets::fashion_mnist({.folder = options.data});
   DemoNet net;

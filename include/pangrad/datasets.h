@@ -29,8 +29,7 @@ struct Split {
 };
 
 struct FashionMnistOptions {
-  /// Empty: the environment variable FASHION_MNIST, else where Debian's package dataset-fashion-mnist puts
-  /// it.
+  /// Empty: that of the variable FASHION_MNIST, else where Debian's package dataset-fashion-mnist puts it.
   std::filesystem::path folder = {};
   std::string device = {};
 };

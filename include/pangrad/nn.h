@@ -25,8 +25,7 @@ namespace pg::nn {
 /// What modules may derive from to say that they are one; it holds nothing. What makes a module is fields().
 struct Module {};
 
-/// Marks a tensor as a parameter, for modules of one's own: `Tensor scale =
-/// nn::parameter(Tensor::ones({8}));`
+/// Marks a tensor as a parameter, in modules of one's own: Tensor scale = nn::parameter(Tensor::ones({8}));
 inline Tensor parameter(const Tensor& tensor) { return tensor.requires_grad(); }
 
 struct LinearOptions {
@@ -145,8 +144,7 @@ struct BatchNormOptions {
 /// move towards them (unbiased); else the running ones are used.
 struct PG_API BatchNorm : Module {
   explicit BatchNorm(std::int64_t features, const BatchNormOptions& options = {});
-  /// Of the same shape and dtype. ShapeError in training with one value for each channel, which has no
-  /// variance.
+  /// Of the same shape and dtype. ShapeError in training with one value a channel, which has no variance.
   Tensor operator()(const Tensor& x) const;
   void fields(auto&& field) {
     field("weight", weight), field("bias", bias);

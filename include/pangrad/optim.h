@@ -26,8 +26,7 @@
 
 namespace pg::optim {
 
-/// A learning rate: a number, which the optimiser makes a tensor of, or a tensor of one float to share with
-/// it.
+/// A learning rate: a number, which becomes a tensor, or a tensor of one float, which the optimiser shares.
 class Rate {
  public:
   template <Arithmetic T>

@@ -65,8 +65,7 @@ Tensor idx_load(const std::filesystem::path& path, const IdxOptions& options) {
     if (__builtin_mul_overflow(bytes, value, &bytes) || bytes > kMost)
       fail(kWhat, path, "the extents up to byte {} are those of more data than can be", at + 4);
   }
-  // What a header claims is believed only as far as the file can hold it, and memory taken only as data
-  // comes.
+  // A header is believed only as far as the file can hold what it claims, and memory taken as data comes.
   if (bytes > in.most_left()) {
     fail(kWhat, path, "is truncated: the header promises data up to byte {}, the file holds at most {}",
          in.offset() + bytes, in.offset() + in.most_left());

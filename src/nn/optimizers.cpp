@@ -97,8 +97,7 @@ MomentOptimizer::MomentOptimizer(const std::string& name, TensorList parameters,
   begin();
 }
 
-// An average that began with zeros lacks weight: dividing it by the same average of ones frees it of that
-// bias.
+// An average that began with zeros lacks weight: divided by the same average of ones it is free of that bias.
 void MomentOptimizer::advance() {
   Tensor &average = state(kAverageWeight)[0], &squares = state(kSquaresWeight)[0];
   average.assign(average * b1_ + (1 - b1_));

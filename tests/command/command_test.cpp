@@ -82,6 +82,12 @@ TEST_F(Command, MistakesAreOneLine) {
   EXPECT_TRUE(contains(failure("train fashion-mnist --steps -3"), "--steps"));
   EXPECT_TRUE(contains(failure("train fashion-mnist --batch 0"), "--batch"));
   EXPECT_TRUE(contains(failure("train fashion-mnist --device TOASTER"), "TOASTER"));
+  std::string file = (folder_ / "x").string();
+  EXPECT_EQ(failure("train fashion-mnist --device DISK:" + file),
+            "pangrad: [train] DISK:" + file + " computes nothing");
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_EQ(failure("train fashion-mnist --save " + file + "/y"),
+            "pangrad: [train] " + file + "/y: cannot be written");
   std::string missing = failure("train fashion-mnist --data " + folder_.string());
   EXPECT_TRUE(contains(missing, "train-images-idx3-ubyte.gz: is not there; install")) << missing;
 }

@@ -181,8 +181,8 @@ void LaunchWorkers::run_steps(Place& place, int participant) noexcept {
   }
 }
 
-// Works on a place's loop if it has work left; whether it did.
-bool LaunchWorkers::help(Place& place, int worker) noexcept {
+// Works on a place's loop if it has work left; whether it did, and for whom.
+bool LaunchWorkers::help(Place& place, int worker, int& caller_cpu) noexcept {
   // With fewer steps than threads, those who come are numbered as they come, so that there is scratch for as
   // many as can have work. `state` may be of another loop than `count` here; what counts is looked at again
   // inside.
@@ -200,6 +200,8 @@ bool LaunchWorkers::help(Place& place, int worker) noexcept {
   const int64_t count = place.count.load(std::memory_order_relaxed);
   const int64_t came = number(state, count);
   if (came >= 0) {
+    caller_cpu = place.caller_cpu.load(std::memory_order_relaxed);
+    place.worker_cpu.store(sched_getcpu(), std::memory_order_relaxed);
     const int64_t others = unclaimed(place) - 1;
     if (others > 0) wake(others);
     run_steps(place, count >= threads_ ? worker : static_cast<int>(came));
@@ -210,15 +212,18 @@ bool LaunchWorkers::help(Place& place, int worker) noexcept {
 }
 
 void LaunchWorkers::work(int worker) noexcept {
+  int caller_cpu = -1;  // of the loop helped last
   for (;;) {
     const uint32_t seen = offers_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
     bool helped = false;
     // Workers look first at different places, so that concurrent loops share them out.
     for (int i = 0; i < kPlaces; i++)
-      helped |= help(places_[static_cast<size_t>((worker + i) % kPlaces)], worker);
+      helped |= help(places_[static_cast<size_t>((worker + i) % kPlaces)], worker, caller_cpu);
     if (helped) continue;
-    if (spin_until([&] { return offers_.load(std::memory_order_relaxed) != seen; })) continue;
+    const auto offered = [&] { return offers_.load(std::memory_order_relaxed) != seen; };
+    if (sched_getcpu() != caller_cpu && spin_until(offered)) continue;
+    caller_cpu = -1;
     sleepers_.fetch_add(1);
     futex_wait(offers_, seen);
     sleepers_.fetch_sub(1);
@@ -251,6 +256,8 @@ void LaunchWorkers::run(int64_t count, Step step, void* context) noexcept {
   place->context = context;
   place->count.store(count, std::memory_order_relaxed);
   place->claimed.store(0, std::memory_order_relaxed);
+  place->caller_cpu.store(sched_getcpu(), std::memory_order_relaxed);
+  place->worker_cpu.store(-1, std::memory_order_relaxed);
   place->state.store(kOpen, std::memory_order_release);
   offers_.fetch_add(1);
   wake(count - 1);
@@ -263,7 +270,7 @@ void LaunchWorkers::run(int64_t count, Step step, void* context) noexcept {
       state = place->state.load(std::memory_order_acquire);
       return empty();
     };
-    if (!spin_until(look)) {
+    if (sched_getcpu() == place->worker_cpu.load(std::memory_order_relaxed) || !spin_until(look)) {
       place->state.fetch_or(kWaiting, std::memory_order_relaxed);
       while (!look()) futex_wait(place->state, state);
     }

@@ -50,6 +50,10 @@ class LaunchWorkers {
     Step step = nullptr;
     void* context = nullptr;
     std::atomic<int64_t> count{0};
+    // The CPUs that the caller and the last worker to come in were on. Who finds the other on its own CPU
+    // must not spin: the other waits for just this CPU.
+    std::atomic<int> caller_cpu{-1};
+    std::atomic<int> worker_cpu{-1};
     // Which steps are claimed: one bit each up to 64 of them, so that a worker gets the same step in loop
     // after loop and finds its data in its own cache; else how many.
     alignas(64) std::atomic<uint64_t> claimed{0};
@@ -61,7 +65,7 @@ class LaunchWorkers {
 
   void start_threads() noexcept;
   void work(int worker) noexcept;
-  bool help(Place& place, int worker) noexcept;
+  bool help(Place& place, int worker, int& caller_cpu) noexcept;
   void run_steps(Place& place, int participant) noexcept;
   static int64_t unclaimed(const Place& place) noexcept;
   void wake(int64_t wanted) noexcept;
