@@ -78,6 +78,42 @@ Ref extreme(const Match& m) {
   return shares({a, where(first, m[g], tie), b, where(second, m[g], tie)});
 }
 
+// For each element the product of all others along axes.
+Ref product_of_others(Ref x, std::uint64_t axes) {
+  constexpr std::int64_t kShort = 256;
+  Ref shape = shape_of(x), count = idx(1);
+  absl::InlinedVector<std::int64_t, 8> order, back(static_cast<std::size_t>(rank(shape)));
+  Refs kept;
+  for (int pass = 0; pass < 2; ++pass)
+    for (int i = 0; i < rank(shape); ++i) {
+      if ((axes >> i & 1) != static_cast<unsigned>(pass)) continue;
+      back[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(order.size());
+      order.push_back(i);
+      if (pass)
+        count = count * dim(shape, i);
+      else
+        kept.push_back(dim(shape, i));
+    }
+  if (count.hi() > kShort) {
+    // By division; where an element is zero only the first derivative of this is right.
+    Ref none = zero_like(x), one = const_like(x, 1), zero = eq(x, none), others = where(zero, one, x);
+    Ref product = reduce(others, Op::Mul, axes), zeros = wide_sum(cast(zero, x.dtype()), axes);
+    return where(eq(zeros, none), product / others, where(zero & eq(zeros, one), product, none));
+  }
+  // A square with ones on its diagonal, multiplied up along its rows.
+  Refs row = kept, result = kept;
+  row.insert(row.end(), {idx(1), count});
+  result.push_back(count);
+  Ref at = make(Op::Arange, DType::I32, {shape_node(std::span<const Ref>(&count, 1))});
+  Ref own = eq(reshape(at, shape_of_sizes({count, idx(1)})), at);
+  Ref square = where(own, const_like(x, 1), reshape(permute(x, order), shape_of_sizes(row)));
+  Ref products = reshape(reduce(square, Op::Mul, std::uint64_t{1} << (rank(shape_of(square)) - 1)),
+                         shape_of_sizes(result));
+  Refs permuted;
+  for (std::int64_t axis : order) permuted.push_back(dim(shape, static_cast<int>(axis)));
+  return permute(reshape(products, shape_of_sizes(permuted)), back);
+}
+
 Ref reduction(const Match& m) {
   Ref n = m[r], x = n.src(0);
   std::uint64_t axes = n.reduce_axes();
@@ -90,15 +126,8 @@ Ref reduction(const Match& m) {
       Ref hit = eq(x, n), count = wide_sum(cast(hit, x.dtype()), axes);
       return shares({x, where(hit, m[g] / count, zero_like(x))});
     }
-    case Op::Mul: {
-      // The product of the others: of all that are not zero, if no other one is.
-      Ref zero = eq(x, zero_like(x)), others = where(zero, const_like(x, 1), x);
-      Ref product = reduce(others, Op::Mul, axes), zeros = wide_sum(cast(zero, x.dtype()), axes);
-      Ref one = const_like(x, 1);
-      Ref factor = where(eq(zeros, zero_like(x)), product / others,
-                         where(zero & eq(zeros, one), product, zero_like(x)));
-      return shares({x, m[g] * factor});
-    }
+    case Op::Mul:
+      return shares({x, m[g] * product_of_others(x, axes)});
     default:
       return nullptr;
   }
