@@ -316,6 +316,38 @@ TEST(Storage, SharedWorkInEitherOrder) {
   }
 }
 
+// A function called twice: equal graphs, four storages.
+TEST(Storage, ResultsOfAFunctionAreTheCallers) {
+  auto f = [](const Tensor& x) { return std::pair(x + 1, (x * 2).sum()); };
+  Tensor x = numbers({1, 2}).realize();
+  auto [a, b] = f(x);
+  auto [c, d] = f(x);
+  a.assign(0);
+  b.assign(7);
+  EXPECT_EQ(c.to_vector<int>(), (Ints64{2, 3}));
+  EXPECT_EQ(d.item<int>(), 6);
+  auto before = kernels();
+  EXPECT_EQ(c.to_vector<int>(), (Ints64{2, 3}));
+  EXPECT_EQ(kernels(), before);
+  x.assign(0);
+  EXPECT_EQ(a.to_vector<int>(), (Ints64{0, 0}));
+  EXPECT_EQ(b.item<int>(), 7);
+  EXPECT_EQ(d.item<int>(), 6);
+
+  Tensor constant = Tensor::ones({2}) + 1;
+  constant[0] = 5;
+  EXPECT_EQ(constant.to_vector<float>(), (Floats{5, 2}));
+}
+
+TEST(Storage, ARowOfAProductIsOneRow) {
+  Tensor h = Tensor::ones({16, 8}).clone().realize(), w = Tensor::ones({8, 8}).clone().realize();
+  double before = engine::counters().flops;
+  Tensor row = h.matmul(w)[-1].realize();
+  double cost = engine::counters().flops - before;
+  EXPECT_LE(cost, 2 * 8 * 8);
+  EXPECT_EQ(row.to_vector<float>(), Floats(8, 8.f));
+}
+
 TEST(Storage, EqualExpressionsOverOtherContentsAreOtherNodes) {
   Tensor x = numbers({1, 2}).realize();
   Tensor y = (x + 10).realize();
