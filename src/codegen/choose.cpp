@@ -221,7 +221,7 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
   // Threads: enough chunks for every core, each worth waking one for.
   if (target.cores > 1 && work >= 32768) {
     Ref tiled = kernel;
-    for (const Opt& o : opts) tiled = apply(tiled, o);
+    for (const Opt& o : opts) tiled = apply(tiled, o, target);
     Kernel t(tiled);
     std::int64_t best = 0, amount = 0;
     for (std::size_t i = 0; i < t.outputs; ++i) {
