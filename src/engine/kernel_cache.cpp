@@ -11,12 +11,12 @@
 #include "base/flags.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "code_version.h"
 #include "codegen/compile.h"
 #include "engine/engine.h"
 #include "ir/print.h"
 #include "render/program.h"
 #include "rules/spec.h"
-#include <pangrad/version.h>
 
 namespace pg::engine {
 namespace {
@@ -48,7 +48,7 @@ std::atomic<std::uint64_t> g_compiled{0};
 // A digest of everything a kernel graph says: stable between runs.
 Digest digest_of(Ref kernel, const Target& target, std::string_view compiler) {
   Digester d;
-  d.add(std::string_view(PANGRAD_VERSION))
+  d.add(std::string_view(PANGRAD_CODE_VERSION))
       .add(std::string_view(target.key()))
       .add(compiler)
       .add(flags::noopt());
