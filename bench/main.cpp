@@ -4,9 +4,11 @@
 #include <string>
 
 #include "figure.h"
+#include "graph.h"
 
 int main(int argc, char** argv) try {
   std::string only = argc > 1 ? argv[1] : "";
+  if (only == "first-result") return pg::bench::first_result();
   const struct {
     const char* name;
     void (*run)();
