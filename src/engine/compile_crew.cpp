@@ -14,7 +14,7 @@ namespace {
 
 void lower_priority() {
 #ifdef __linux__
-  constexpr int kNice = 10;
+  constexpr int kNice = 5;
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kNice);
 #endif
 }
