@@ -407,8 +407,8 @@ schedule::Schedule plan(std::span<const UOp> roots) {
   return schedule::schedule(make_call(nodes).sink, default_device());
 }
 
-UOp new_buffer(const std::string& device, DType t, Ref shape) {
-  return leaf(new_storage(t, numel(shape), device), shape);
+UOp new_buffer(const std::string& device, DType t, std::int64_t elements, Ref shape) {
+  return leaf(new_storage(t, elements, device), shape);
 }
 
 UOp next_version(Ref from, Ref shape) {
