@@ -11,6 +11,7 @@
 #include "engine/run.h"
 #include "ir/print.h"
 #include "rewrite/rewrite.h"
+#include "rules/spec.h"
 #include "rules/symbolic.h"
 #include "schedule/index_map.h"
 #include "schedule/plan.h"
@@ -344,6 +345,8 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
         open.push_back(i), todo.push_back(r);
     }
     if (todo.empty()) return results;
+    if (rules::checking())
+      for (Ref r : todo) rules::verify(r, rules::Stage::Tensor, "realize");
     call = make_call(todo);
   }
   std::string device = default_device();
