@@ -1,5 +1,7 @@
 #include "tensor/cell.h"
 
+#include <algorithm>
+#include <array>
 #include <mutex>
 #include <unordered_set>
 
@@ -261,6 +263,29 @@ void end_history(Cell& cell, const char* why) {
   settle(cell, buffer ? buffer : detached(node));
 }
 
+namespace {
+
+// The narrowest elements that a view looks at through other ones, where they may lie apart: a wider element
+// cannot be stored to them in one piece.
+std::size_t narrowest_below(Ref chain) {
+  std::size_t least = itemsize(chain.dtype());
+  for (Ref n = chain; !is_placeholder(n); n = n.src(0)) {
+    Ref from = n.src(0);
+    // Side by side in the storage itself they are one piece.
+    if (n.is(Op::Bitcast) && !(is_placeholder(from) && least == itemsize(chain.dtype())))
+      least = std::min(least, itemsize(from.dtype()));
+  }
+  return least;
+}
+
+// The same bits as elements of that many bytes.
+Ref in_pieces(Ref x, std::size_t bytes) {
+  if (rank(shape_of(x)) == 0) x = reshape(x, shape_node(Dims(std::array<std::int64_t, 1>{1})));
+  return bitcast(x, bytes == 1 ? u8 : bytes == 2 ? u16 : u32);
+}
+
+}  // namespace
+
 void write(const Tensor& x, const Value& value, const char* op) {
   Impl& impl = *x.impl();
   Cell& cell = *impl.cell;
@@ -288,6 +313,11 @@ void write(const Tensor& x, const Value& value, const char* op) {
     }
   }
   v = expand(v, target);
+  if (!whole)
+    if (std::size_t bytes = narrowest_below(static_cast<View&>(impl).chain); bytes < itemsize(v.dtype())) {
+      view = in_pieces(view, bytes);
+      v = in_pieces(v, bytes);
+    }
   if (whole)
     cell.node = stored(old) ? after(old, store(old, v)) : v;
   else

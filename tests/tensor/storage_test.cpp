@@ -422,6 +422,51 @@ TEST(Storage, ABitcastToSmallerElementsIsAView) {
   EXPECT_EQ(f.to_vector<float>(), (Floats{4, 2}));
 }
 
+// Between bitcasts of several sizes elements may lie anywhere.
+TEST(Storage, WritesThroughBitcastsAndMovements) {
+  auto bytes = [] { return Tensor::of(std::vector<std::uint8_t>{0, 1, 2, 3, 4, 5, 6, 7}).realize(); };
+  using Bytes = std::vector<std::uint8_t>;
+  Tensor word = Tensor::of(std::vector<std::uint32_t>{0x0D0C0B0A});
+  {
+    Tensor t = bytes();
+    t.bitcast(u32)[Slice{1}] = word;
+    EXPECT_EQ(t.to_vector<std::uint8_t>(), (Bytes{0, 1, 2, 3, 10, 11, 12, 13}));
+  }
+  {
+    Tensor t = bytes();
+    t[Slice{1, 5}].bitcast(u32).assign(word);
+    EXPECT_EQ(t.to_vector<std::uint8_t>(), (Bytes{0, 10, 11, 12, 13, 5, 6, 7}));
+  }
+  {
+    Tensor t = bytes();
+    t.flip(0).bitcast(u32)[0] = word[0];
+    EXPECT_EQ(t.to_vector<std::uint8_t>(), (Bytes{0, 1, 2, 3, 13, 12, 11, 10}));
+  }
+  {
+    Tensor t = bytes();
+    t.bitcast(u32).flip(0).bitcast(u16)[Slice{.step = 2}] =
+        Tensor::of(std::vector<std::uint16_t>{0x0B0A, 0x0D0C});
+    EXPECT_EQ(t.to_vector<std::uint8_t>(), (Bytes{12, 13, 2, 3, 10, 11, 6, 7}));
+  }
+  {
+    Tensor t = bytes();
+    t.bitcast(u16).flip(0).bitcast(u32)[1] = word[0];
+    EXPECT_EQ(t.to_vector<std::uint8_t>(), (Bytes{12, 13, 10, 11, 4, 5, 6, 7}));
+  }
+  {
+    Tensor t = bytes();
+    t.bitcast(u16).flip(0).bitcast(u32).flip(0).bitcast(u8)[Slice{1, 3}] =
+        Tensor::of(std::vector<std::uint8_t>{20, 21});
+    EXPECT_EQ(t.to_vector<std::uint8_t>(), (Bytes{21, 1, 2, 20, 4, 5, 6, 7}));
+  }
+  {
+    Tensor t = bytes();
+    Tensor all = t.bitcast(u16).flip(0).bitcast(u64);
+    all.assign(Tensor::of(std::vector<std::uint64_t>{0x0706050403020100}));
+    EXPECT_EQ(t.to_vector<std::uint8_t>(), (Bytes{6, 7, 4, 5, 2, 3, 0, 1}));
+  }
+}
+
 TEST(Storage, WritesAtBoundPositions) {
   Tensor cache = Tensor::zeros({4}).clone().realize();
   Variable p("p", 0, 3);
