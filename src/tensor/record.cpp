@@ -27,6 +27,7 @@ class Recorder final : public CellWatch {
     for (std::size_t i = 0; i < call.given.inputs.size(); ++i)
       argument_of_.try_emplace(call.given.inputs[i].impl()->cell, static_cast<int>(i));
     for (Cell* c = first_cell(); c; c = c->next) {
+      forget_views(*c);  // here, since what they held is gone only after this scope
       if (c->grad.defined() && c->grad.impl()->whole) owner_of_[c->grad.impl()->cell] = c;
       if (c->marked || c->grad.defined()) targets_.emplace_back(handle_of(*c), c->grad);
     }
@@ -65,8 +66,10 @@ class Recorder final : public CellWatch {
     if (read_.insert(&handle).second && handle.impl()) reached_.insert(handle.impl()->cell);
   }
   void handle_made(const Tensor* handle) override { young_.insert(handle); }
-  void handle_changes(const Tensor* handle, const Impl*) override {
-    if (!young_.contains(handle) && !rebound_.contains(handle)) rebound_.emplace(handle, *handle);
+  void handle_changes(const Tensor* handle, const Impl* to) override {
+    // An argument may be moved into the function.
+    if (young_.contains(handle) || (!to && argument_handles_.contains(handle))) return;
+    if (!rebound_.contains(handle)) rebound_.emplace(handle, *handle);
   }
   void handle_gone(const Tensor* handle) override {
     if (young_.erase(handle)) return;
@@ -118,7 +121,6 @@ class Recorder final : public CellWatch {
   // Gives the contents a leaf that nothing else refers to: what was computed from them before the body, or
   // shares their storage, must not be found in their place.
   void isolate(Cell& cell) {
-    forget_views(cell);
     if (cell.tracked) {
       // The history is put aside: inside it is a value like any other.
       aside_.insert(&cell);

@@ -37,6 +37,8 @@ class Replay {
       realize({pending.data(), pending.size()});
     }
     GraphScope scope;
+    // Views let go of what is written, in a scope before the one that asks who holds it.
+    for (const Recording::Write& w : r_.writes) forget_views(*cells_[at(w.place)]);
     values_.resize(r_.slots.size());
     for (std::size_t i = 0; i < r_.places.size(); ++i) {
       const Recording::Place& place = r_.places[i];
@@ -161,7 +163,6 @@ class Replay {
           continue;
         }
         if (!ours[at(from)]) {
-          if (holder[at(from)]) forget_views(*holder[at(from)]);
           if (!exclusive(value(from), holder[at(from)] ? 2 : 1)) value(from) = engine::copy_of(value(from));
         }
         value(to) = value(from);
