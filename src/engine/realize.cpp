@@ -145,7 +145,13 @@ std::vector<Ref> reachable(std::span<const Ref> roots, const NodeSet& unstored =
     }
     if (!seen.insert(n).second) continue;
     stack.emplace_back(n, true);
-    if ((stored(n) && !unstored.contains(n)) || n->op == Op::Bind) continue;
+    if (n->op == Op::Bind) continue;
+    if (stored(n) && !unstored.contains(n)) {
+      // Of stored values the call has the shape, whose sizes may be bound.
+      if (Node* shape = stored(n).src(0).node(); shape->nsrc && !seen.contains(shape))
+        stack.emplace_back(shape, false);
+      continue;
+    }
     for (std::uint32_t k = n->nsrc; k-- > 0;)
       if (!seen.contains(n->src[k])) stack.emplace_back(n->src[k], false);
   }
@@ -196,13 +202,17 @@ Call make_call(std::span<const Ref> roots) {
   Call call;
   absl::flat_hash_map<Node*, Ref> becomes;
   absl::InlinedVector<Ref, 8> srcs;
+  auto shape_in_call = [&](Ref shape) {
+    auto it = becomes.find(shape.node());
+    return it == becomes.end() ? shape : it->second;
+  };
   auto parameter = [&](Ref leaf, bool donated) {
     Storage& s = storage_of(leaf);
     std::int64_t slot = static_cast<std::int64_t>(call.params.size()) | (donated ? schedule::kDonated : 0);
     Ref device = make(Op::Device, DType::Void, {}, Arg{.p = str_payload(s.device)});
     call.params.emplace_back(leaf);
     call.donated.push_back(donated);
-    return make(Op::Param, leaf.dtype(), {leaf.src(0), device}, Arg{.i = slot});
+    return make(Op::Param, leaf.dtype(), {shape_in_call(leaf.src(0)), device}, Arg{.i = slot});
   };
   // What a node is in the call. Stored values become parameters when first asked for.
   auto now = [&](Ref n) {
