@@ -315,6 +315,8 @@ Ref apply(Ref kernel, const Opt& opt, const Target& target) {
       return split(kernel, loop, opt.amount, kind, RangeKind::Unroll, false);
     case OptKind::Lane:
       need(output || reduction);
+      for (Ref n : toposort(kernel))
+        if (n.is(Op::Range) && n.range_kind() == RangeKind::Lane) refuse(opt, "the kernel has its lanes");
       return split(kernel, loop, opt.amount, kind, RangeKind::Lane, false);
     case OptKind::Thread:
       need(output);

@@ -93,8 +93,8 @@ struct Recorded {
 using Recorder = std::function<void(const Recorded&)>;
 Recorder set_recorder(Recorder recorder);
 
-/// Storage of a shape (concrete) on a device by its canonical name, without memory yet.
-UOp new_buffer(const std::string& device, DType t, Ref shape);
+/// Storage of some elements, seen in a shape, on a device by its canonical name; without memory yet.
+UOp new_buffer(const std::string& device, DType t, std::int64_t elements, Ref shape);
 /// The contents of a leaf moved to a new version, which a write in place made.
 UOp next_version(Ref leaf, Ref shape);
 /// A range of a leaf's storage, sharing its memory; it begins at `start`, in elements.

@@ -41,7 +41,7 @@ struct KernelPlan {
   Index target{};  // index in the buffer's shape
   Ref target_shape{};
   DType store_dtype = DType::Void;     // of a view through bitcasts
-  Ref part{};                          // which of the smaller elements in one of the buffer's
+  Ref part{};                          // where in an element of the buffer it is stored, in units of its size
   int value = -1;                      // entry
   Ref copy_of{};                       // a Copy: what it reads
   absl::flat_hash_set<Node*> reads{};  // stored nodes it loads
