@@ -1,5 +1,5 @@
-// Shapes of programs that make compilers quadratic: twice the program may make at most 2.5 times the nodes and try at most
-// 2.5 times the rules, from trace to code.
+// Shapes of programs that make compilers quadratic: twice the program may make at most 2.5 times the nodes
+// and try at most 2.5 times the rules, from trace to code.
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -40,7 +40,8 @@ void expect_linear(std::int64_t n, const std::function<void(std::int64_t)>& prog
   for (int i = 0; i < 3; ++i) {
     costs[static_cast<std::size_t>(i)] = cost_of(program, n << i);
     const Cost& c = costs[static_cast<std::size_t>(i)];
-    fmt::print("{:>6}: {:>9} nodes {:>9} rules tried {:>8.1f} ms\n", n << i, c.nodes, c.attempts, c.seconds * 1e3);
+    fmt::print("{:>6}: {:>9} nodes {:>9} rules tried {:>8.1f} ms\n", n << i, c.nodes, c.attempts,
+               c.seconds * 1e3);
   }
   for (std::size_t i = 1; i < 3; ++i) {
     EXPECT_LT(costs[i].nodes, 2.5 * costs[i - 1].nodes + 100);
@@ -57,7 +58,8 @@ void expect_linear_compile(std::int64_t n, const std::function<void(std::int64_t
 TEST(Linear, SharedDoublings) {
   for (bool known : {true, false}) {
     auto doubled = [known](std::int64_t n) {
-      Tensor a = known ? Tensor::full({1}, 1, {.dtype = f64}) : Tensor::of(std::vector<double>{1, 1}).realize();
+      Tensor a =
+          known ? Tensor::full({1}, 1, {.dtype = f64}) : Tensor::of(std::vector<double>{1, 1}).realize();
       for (std::int64_t i = 0; i < n; ++i) a = a + a;
       return a.to_vector<double>()[0];
     };
@@ -102,7 +104,8 @@ TEST(Linear, ConcatenationOfSlices) {
   Tensor x = Tensor::arange(6000).reshape({2000, 3}).realize();
   auto joined = [&](std::int64_t n) {
     std::vector<Tensor> parts;
-    for (std::int64_t i = 0; i < n; ++i) parts.push_back(x.shrink({{i * 7 % 2000, i * 7 % 2000 + 1}, {0, 2}}));
+    for (std::int64_t i = 0; i < n; ++i)
+      parts.push_back(x.shrink({{i * 7 % 2000, i * 7 % 2000 + 1}, {0, 2}}));
     return cat(parts);
   };
   auto values = joined(2000).to_vector<int>();
@@ -121,7 +124,8 @@ TEST(Linear, EinsumChains) {
 TEST(Linear, ManySmallWrites) {
   auto written = [](std::int64_t n) {
     Tensor x = Tensor::zeros({4 * n}).clone().realize();
-    for (std::int64_t i = 0; i < n; ++i) x.shrink({{4 * i, 4 * i + 2}}).assign(Tensor::full({2}, static_cast<double>(i)));
+    for (std::int64_t i = 0; i < n; ++i)
+      x.shrink({{4 * i, 4 * i + 2}}).assign(Tensor::full({2}, static_cast<double>(i)));
     return x.to_vector<float>();
   };
   auto values = written(1000);
