@@ -410,7 +410,7 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
       outputs.push_back(results[open[k]]);
     }
   }
-  if (t_recorder) t_recorder({run, call.params, call.scalars, outputs, in_place});
+  if (t_recorder) t_recorder({run, call.params, call.scalars, outputs, in_place, run->overwritten});
   return results;
 }
 

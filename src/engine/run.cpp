@@ -70,13 +70,13 @@ std::shared_ptr<const Run> prepare(const UOp& call, const std::string& device) {
     rules::check(run->schedule.linear, rules::Stage::Schedule, "schedule");
     if (log_enabled(LogLevel::Graphs))
       log_text(LogLevel::Graphs, "schedule:\n" + print(run->schedule.linear));
-    absl::flat_hash_set<Node*> wanted;
+    absl::flat_hash_set<std::pair<Node*, runtime::Device*>> wanted;
     for (Node* c : run->schedule.linear.ref().srcs()) {
       Ref kernel = c->src[0];
       if (kernel.is(Op::Copy) || nothing_to_do(run->schedule, c)) continue;
       const auto& info = run->schedule.buffers[static_cast<std::size_t>(c->src[1]->arg.i)];
       runtime::Device& d = runtime::device(info.device);
-      if (!find_kernel(kernel, d) && wanted.insert(kernel.node()).second) jobs.emplace_back(kernel, d);
+      if (!find_kernel(kernel, d) && wanted.insert({kernel.node(), &d}).second) jobs.emplace_back(kernel, d);
     }
   }
   log(LogLevel::Summary, "scheduled {} kernels, {} to compile", run->schedule.linear->nsrc, jobs.size());
@@ -101,6 +101,9 @@ std::shared_ptr<const Run> prepare(const UOp& call, const std::string& device) {
     run->steps.push_back(std::move(step));
   }
   absl::flat_hash_set<int> seen;
+  for (const Step& step : run->steps)
+    if (step.slots[0] < static_cast<int>(run->schedule.params) && seen.insert(step.slots[0]).second)
+      run->overwritten.push_back(step.slots[0]);
   for (int out : run->schedule.outputs)
     if (out >= static_cast<int>(run->schedule.params) && seen.insert(out).second) run->fresh.push_back(out);
   std::lock_guard lock(cache().mutex);

@@ -23,6 +23,8 @@ struct Run {
   std::vector<Step> steps;
   /// The schedule's slots that are neither parameters nor temporaries: made at each run.
   std::vector<int> fresh;
+  /// Parameters that a step writes.
+  std::vector<int> overwritten;
 };
 
 /// Schedules and compiles a call. Enters GraphScopes itself; call it outside of any.
