@@ -1,12 +1,14 @@
-// pangrad-bench [demo | graph | kernels | launch | rules]: figures as JSON lines; all of them without a name.
+// pangrad-bench [demo | graph | kernels | launch | pipelines | rules]: figures as JSON lines; all of them without a name.
 #include <cstdio>
 #include <exception>
 #include <string>
 
 #include "figure.h"
+#include "graph.h"
 
 int main(int argc, char** argv) try {
   std::string only = argc > 1 ? argv[1] : "";
+  if (only == "first-result") return pg::bench::first_result();
   const struct {
     const char* name;
     void (*run)();
@@ -14,7 +16,8 @@ int main(int argc, char** argv) try {
                 {"kernels", pg::bench::kernels},
                 {"launch", pg::bench::launch},
                 {"rules", pg::bench::rules},
-                {"demo", pg::bench::demo}};
+                {"demo", pg::bench::demo},
+                {"pipelines", pg::bench::pipelines}};
   bool found = false;
   for (const auto& g : groups)
     if (only.empty() || only == g.name) {
@@ -22,7 +25,7 @@ int main(int argc, char** argv) try {
       found = true;
     }
   if (found) return 0;
-  std::fprintf(stderr, "pangrad-bench: no group \"%s\"; there are demo, graph, kernels, launch, rules\n",
+  std::fprintf(stderr, "pangrad-bench: no group \"%s\"; there are demo, graph, kernels, launch, pipelines, rules\n",
                only.c_str());
   return 1;
 } catch (const std::exception& e) {

@@ -15,6 +15,7 @@ file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
 if(PANGRAD_BENCH AND bench_sources)
   add_executable(pangrad-bench ${bench_sources})
   target_link_libraries(pangrad-bench PRIVATE ${rooms})
+  target_compile_definitions(pangrad-bench PRIVATE PG_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 endif()
 
 file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)

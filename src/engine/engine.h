@@ -49,6 +49,9 @@ std::vector<UOp> realize(std::span<const UOp> roots);
 /// plan.
 schedule::Schedule plan(std::span<const UOp> roots);
 
+/// Schedules and compiles what realizing the roots would run, into the caches, and runs nothing.
+void compile(std::span<const UOp> roots);
+
 /// Copies the contents of a Buffer leaf to host memory, waiting for its device.
 void read(Ref buffer, void* out, std::size_t bytes);
 
@@ -72,13 +75,6 @@ struct Counters {
   double seconds = 0;           // spent in kernels, with DEBUG >= 2
 };
 Counters counters();
-
-/// Caches of schedules and kernels in this process: entries, and a way to let go of them.
-struct CacheUsage {
-  std::size_t schedules = 0, kernels = 0;
-};
-CacheUsage cache_usage();
-void trim_caches();
 
 // --- recording, for captures
 // ---------------------------------------------------------------------------------------

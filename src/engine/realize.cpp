@@ -360,7 +360,7 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
     call = make_call(todo);
   }
   std::string device = default_device();
-  std::shared_ptr<const Run> run = prepare(call.sink, device);
+  auto [run, crew] = prepare(call.sink, device);
   const schedule::Schedule& s = run->schedule;
 
   // All memory first: if there is none, nothing has happened yet.
@@ -379,7 +379,7 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
   place_temporaries(*run, buffers);
   std::vector<std::int64_t> scalars;
   for (const UOp& b : call.scalars) scalars.push_back(b.ref().src(1).i());
-  execute(*run, buffers, scalars);
+  execute(*run, buffers, scalars, crew.get());
 
   GraphScope scope;
   std::vector<UOp> outputs;
@@ -418,6 +418,19 @@ schedule::Schedule plan(std::span<const UOp> roots) {
   GraphScope scope;
   std::vector<Ref> nodes(roots.begin(), roots.end());
   return schedule::schedule(make_call(nodes).sink, default_device());
+}
+
+void compile(std::span<const UOp> roots) {
+  UOp sink;
+  {
+    GraphScope scope;
+    std::vector<Ref> nodes(roots.begin(), roots.end());
+    sink = make_call(nodes).sink;
+  }
+  auto [run, crew] = prepare(sink, default_device());
+  if (!crew) return;
+  crew->finish();
+  run->compiled = true;
 }
 
 UOp new_buffer(const std::string& device, DType t, std::int64_t elements, Ref shape) {
@@ -477,12 +490,6 @@ Counters counters() {
   out.bytes = c.bytes;
   out.seconds = c.seconds;
   return out;
-}
-
-CacheUsage cache_usage() { return {schedules_cached(), kernels_cached()}; }
-void trim_caches() {
-  forget_schedules();
-  forget_kernels();
 }
 
 }  // namespace pg::engine

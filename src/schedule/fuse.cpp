@@ -108,6 +108,10 @@ void Planner::find_forced() {
   for (Node* r : call_.srcs()) {
     roots_.push_back(storage_node(r));
     forced_.insert(roots_.back().node());
+    if (std::string& device = devices_[roots_.back().node()]; device.empty()) {
+      device = default_device_;
+      device_free_.insert(roots_.back().node());
+    }
   }
   for (Ref n : order_) {
     if (n.is(Op::After)) forced_.insert(n.node());

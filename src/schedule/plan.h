@@ -8,6 +8,7 @@
 #include <absl/container/flat_hash_set.h>
 #include <absl/container/inlined_vector.h>
 
+#include "rewrite/rewrite.h"
 #include "schedule/index_map.h"
 #include "schedule/schedule.h"
 
@@ -105,5 +106,8 @@ class Planner {
 Ref storage_node(Ref node);
 /// Places temporaries of a schedule in arenas by lifetime.
 void plan_memory(Schedule& schedule);
+
+/// Reductions of very many elements as reductions of parts, kept in memory, and a reduction of those.
+const RuleSet& long_reductions();
 
 }  // namespace pg::schedule

@@ -39,10 +39,9 @@ Tensor::Tensor(Number value) : Tensor() {
   std::swap(impl_, t.impl_);
 }
 
-Tensor::Tensor(const Dim& value) : Tensor() {
+Tensor Tensor::position(const Dim& value) {
   GraphScope scope;
-  Tensor t = computed(pg::cast(dim_from(value), i32), false, nullptr);
-  std::swap(impl_, t.impl_);
+  return computed(pg::cast(dim_from(value), i32), false, nullptr);
 }
 
 void Tensor::check_row(std::size_t length, std::size_t expected) {

@@ -76,11 +76,16 @@ class Replay {
   void finish(JitResults& results) {
     GraphScope scope;
     version_writes(r_.runs.size());
-    for (const Recording::Write& w : r_.writes) overwrite(*cells_[at(w.place)], leaf_of(w.slot));
+    // One storage may be seen in several shapes.
+    auto in_shape = [&](int slot, const UOp& shape) -> UOp {
+      Ref leaf = leaf_of(slot), to = now(shape);
+      return same(leaf.src(0), to) ? UOp(leaf) : engine::view_of(leaf, 0, to);
+    };
+    for (const Recording::Write& w : r_.writes) overwrite(*cells_[at(w.place)], in_shape(w.slot, w.shape));
     for (auto& [place, on] : r_.marks) mark(*cells_[at(place)], on);
     std::vector<Tensor> made;
     for (const Recording::Made& m : r_.made) {
-      Ref node = m.constant ? m.constant.ref() : leaf_of(m.slot);
+      UOp node = m.constant ? m.constant : in_shape(m.slot, m.shape);
       made.push_back(computed(node, false, m.device));
       made.back().impl()->cell->history_end = "jit";
     }

@@ -145,7 +145,7 @@ class Options : public testing::TestWithParam<Case> {
         o = {OptKind::Reorder, o.loop, 0};
     }
     try {
-      kernel = apply(kernel, o);
+      kernel = apply(kernel, o, Target::host_cpu());
     } catch (const ValueError&) {
       return false;
     }
@@ -203,13 +203,15 @@ TEST_P(Options, WhatDoesNotFitIsRefused) {
   UOp keep = parse(GetParam().text);
   Kernel k(keep);
   std::int64_t output = k.loops[0].range_id();
-  EXPECT_THROW(apply(keep, {OptKind::Unroll, output, 2}), ValueError);
-  EXPECT_THROW(apply(keep, {OptKind::Split, 99, 2}), ValueError);
-  EXPECT_THROW(apply(keep, {OptKind::Split, output, 0}), ValueError);
-  EXPECT_THROW(apply(keep, {OptKind::Upcast, output, -1}), ValueError);
+  EXPECT_THROW(apply(keep, {OptKind::Unroll, output, 2}, Target::host_cpu()), ValueError);
+  EXPECT_THROW(apply(keep, {OptKind::Split, 99, 2}, Target::host_cpu()), ValueError);
+  EXPECT_THROW(apply(keep, {OptKind::Split, output, 0}, Target::host_cpu()), ValueError);
+  EXPECT_THROW(apply(keep, {OptKind::Upcast, output, -1}, Target::host_cpu()), ValueError);
   if (k.loops.size() > k.outputs) {
-    EXPECT_THROW(apply(keep, {OptKind::Thread, k.loops.back().range_id(), 2}), ValueError);
-    EXPECT_THROW(apply(keep, {OptKind::Upcast, k.loops.back().range_id(), 2}), ValueError);
+    EXPECT_THROW(apply(keep, {OptKind::Thread, k.loops.back().range_id(), 2}, Target::host_cpu()),
+                 ValueError);
+    EXPECT_THROW(apply(keep, {OptKind::Upcast, k.loops.back().range_id(), 2}, Target::host_cpu()),
+                 ValueError);
   }
 }
 

@@ -142,6 +142,20 @@ TEST(Jit, APendingReaderOfWhatIsWrittenTwice) {
   }
 }
 
+TEST(Jit, OneStorageInTwoShapes) {
+  Tensor t = Tensor::arange(4).cast(f32).reshape({2, 2}).contiguous().realize();
+  auto f = jit([view = t.reshape({4})](const Tensor& x) {
+    Tensor v = view;
+    v += x;
+    v.realize();
+  });
+  for (int i = 1; i < 6; ++i) {
+    f(Tensor::of({1.f}).realize());
+    EXPECT_EQ(t.shape(), (Shape{2, 2})) << i;
+    EXPECT_EQ(t.to_vector<float>()[3], static_cast<float>(3 + i));
+  }
+}
+
 TEST(Jit, ArgumentsThatShareStorageAreAnotherCase) {
   auto f = jit([](const Tensor& x, const Tensor& y) {
     Tensor t = x;
