@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "engine/engine.h"
+#include "runtime/device.h"
+#include "tensor/disk.h"
 #include "tensor/ops.h"
 
 namespace pg {
@@ -37,6 +39,20 @@ Tensor::Tensor(Number value) : Tensor() {
   GraphScope scope;
   Tensor t = computed(number_const(strong(value.dtype()), value), false, nullptr);
   std::swap(impl_, t.impl_);
+}
+
+Tensor detail::on_disk(const std::string& name, std::size_t offset, const Shape& shape, DType t) {
+  Device device = device_named(name);
+  std::vector<std::int64_t> dims = shape.concrete();
+  std::size_t bytes = itemsize(t);
+  for (std::int64_t d : dims) bytes *= static_cast<std::size_t>(d);
+  runtime::Buffer file = runtime::device(*device).contents();
+  if (offset > file.bytes || bytes > file.bytes - offset)
+    throw FileError(fmt::format("[on_disk] {}: bytes {} to {} of a file of {}", *device, offset,
+                                offset + bytes, file.bytes));
+  UOp leaf = engine::buffer_of(*device, t, dims, file.slice(offset, bytes));
+  GraphScope scope;
+  return computed(leaf, false, device);
 }
 
 Tensor Tensor::position(const Dim& value) {

@@ -1,5 +1,6 @@
 // What a user reads who got something wrong: where it was written, in brackets, and the shapes or dtypes in
 // question.
+#include "base/flags.h"
 #include "tensor/helpers.h"
 
 namespace pg {
@@ -170,6 +171,11 @@ TEST(Messages, Gradients) {
 }
 
 TEST(Messages, Devices) {
+  {
+    ScopedFlag disk("DEV", "DISK:/tmp/pangrad-no-such-file");
+    EXPECT_EQ(message<DeviceError>([] { Tensor::of({1.f}); }),
+              "[device] DISK:/tmp/pangrad-no-such-file runs no kernels, so it cannot be the default device");
+  }
   EXPECT_NE(message<DeviceError>([] { Tensor::zeros({2}, {.device = "NOWHERE"}); }).find("NOWHERE"),
             std::string::npos);
   EXPECT_EQ(message<DeviceError>([] { Tensor::of({1, 2}) + Tensor::of({1, 2}, {.device = "CPU:1"}); }),
