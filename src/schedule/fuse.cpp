@@ -91,6 +91,8 @@ std::string Planner::device_of(Ref node) {
       else
         for (Node* s : n.srcs())
           if (d.empty()) d = devices_[s];
+      // What must be stored is so in one place, whoever reads it; the rest is computed where it is wanted.
+      if (d.empty() && (n.is(Op::After) || n.is(Op::Contiguous))) d = default_device_;
     }
   const std::string& d = devices_[node.node()];
   return d.empty() ? default_device_ : d;
@@ -106,6 +108,10 @@ void Planner::find_forced() {
   for (Node* r : call_.srcs()) {
     roots_.push_back(storage_node(r));
     forced_.insert(roots_.back().node());
+    if (std::string& device = devices_[roots_.back().node()]; device.empty()) {
+      device = default_device_;
+      device_free_.insert(roots_.back().node());
+    }
   }
   for (Ref n : order_) {
     if (n.is(Op::After)) forced_.insert(n.node());
@@ -171,6 +177,7 @@ void Planner::process(Ref n) {
     if (stored) {
       // What no source places is made where it is first read.
       std::string& device = devices_[n.node()];
+      if (device.empty()) device_free_.insert(n.node());
       if (device.empty() && !entries.empty())
         device =
             kernels_[static_cast<std::size_t>(entries_[static_cast<std::size_t>(entries[0])].kernel)].device;
@@ -192,9 +199,19 @@ void Planner::process(Ref n) {
       continue;
     }
     Entry& e = entries_[static_cast<std::size_t>(id)];
+    KernelPlan& kernel = kernels_[static_cast<std::size_t>(e.kernel)];
+    if (elsewhere(n, kernel)) {
+      expand_entry(id);
+      continue;
+    }
     e.load = true;
-    kernels_[static_cast<std::size_t>(e.kernel)].reads.insert(n.node());
+    kernel.reads.insert(n.node());
   }
+}
+
+// Stored for a kernel of another device, though it is of none itself: computed again.
+bool Planner::elsewhere(Ref n, const KernelPlan& kernel) {
+  return device_free_.contains(n.node()) && device_of(n) != kernel.device;
 }
 
 bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
