@@ -1,38 +1,23 @@
 // The demo's training step: first and steady, and what it allocates.
-#include <cstdlib>
+#include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include "../apps/demo_net.h"
 #include "base/flags.h"
 #include "engine/engine.h"
 #include "figure.h"
+#include "measure.h"
 #include "runtime/device.h"
-#include <pangrad/pangrad.h>
+#include "trainer.h"
 
 namespace pg::bench {
 namespace {
 
-struct Trainer {
-  datasets::Split data = datasets::fashion_mnist();
-  apps::DemoNet net;
-  optim::Adam opt{parameters(net), {}};
-  Jit<std::function<Tensor(const Tensor&, const Tensor&)>> step =
-      jit(std::function<Tensor(const Tensor&, const Tensor&)>([this](const Tensor& x, const Tensor& y) {
-        Training on;
-        Tensor pick = Tensor::randint({512}, {.high = x.size(0)});
-        Tensor loss = net(x[pick].cast(f32)).sparse_categorical_crossentropy(y[pick]);
-        opt.zero_grad();
-        loss.backward();
-        opt.step();
-        return loss;
-      }));
-  Tensor run() { return step(data.train.x, data.train.y); }
-};
-
-double timed(Trainer& t) {
+double timed(DemoTrainer& t) {
   double start = now();
   t.run().item<float>();
   return now() - start;
@@ -41,26 +26,22 @@ double timed(Trainer& t) {
 // Seconds of the first step of a new network beyond a steady one.
 double first_step() {
   engine::trim_caches();
-  Trainer t;
+  DemoTrainer t;
   for (Tensor p : parameters(t.net)) p.realize();
   double first = timed(t);
   timed(t);
   std::vector<double> steady;
   for (int i = 0; i < 3; ++i) steady.push_back(timed(t));
-  return first - std::min({steady[0], steady[1], steady[2]});
+  return first - *std::min_element(steady.begin(), steady.end());
 }
 
-}  // namespace
-
-void demo() {
-  Tensor::manual_seed(0);
-  double peak = peak_gflops();
+void first_steps() {
   // Touch the memory and open the compiler, with kernels that are forgotten again.
   std::filesystem::path file =
       std::filesystem::temp_directory_path() / fmt::format("pangrad-bench-{}.db", ::getpid());
   {
     ScopedFlag memory_only("CACHE", 1);
-    Trainer warm;
+    DemoTrainer warm;
     for (int i = 0; i < 3; ++i) timed(warm);
   }
   {
@@ -69,13 +50,11 @@ void demo() {
     print({"demo: first step beyond a steady one, warm disk cache", first_step(), "s", 0.5, true});
   }
   std::filesystem::remove(file);
+}
 
-  Trainer t;
+void memory_per_step() {
+  DemoTrainer t;
   for (int i = 0; i < 4; ++i) timed(t);
-  double seconds = median_seconds(9, [&] { timed(t); });
-  constexpr double kFlops = 40e9;
-  print({"demo: steady step", seconds, "s", 0.8, true, "limit", kFlops / (peak * 1e9)});
-
   auto& device = runtime::device(engine::default_device());
   auto held = [&] { return static_cast<double>(device.memory().in_use + device.memory().cached); };
   auto growth = [&](bool keep) {
@@ -94,6 +73,22 @@ void demo() {
   constexpr double kBlock = 64;
   print({"demo: memory taken per step beyond the loss, every loss kept", growth(true) - kBlock, "bytes", 0,
          true, "limit", 0});
+}
+
+}  // namespace
+
+void demo() {
+  Rival::introduce();
+  Tensor::manual_seed(0);
+  if (wanted("demo: first step")) first_steps();
+  auto trainer = std::make_shared<DemoTrainer>();
+  for (int i = 0; i < 3; ++i) timed(*trainer);
+  measure({.name = "demo: steady step",
+           .flops = 40e9,
+           .rival_work = "demo",
+           .run = [trainer] { timed(*trainer); }},
+          {Goal::within(0.8), Goal::beat(Rival::torch(), 2)});
+  if (wanted("demo: memory")) memory_per_step();
 }
 
 }  // namespace pg::bench

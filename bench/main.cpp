@@ -1,12 +1,17 @@
-// pangrad-bench [demo | graph | kernels | launch | rules]: figures as JSON lines; all of them without a name.
+// pangrad-bench [demo | graph | kernels | launch | rules] [rows]: figures as JSON lines; all of them without
+// a name, and of a group that compares with rivals those whose name contains `rows`.
 #include <cstdio>
 #include <exception>
 #include <string>
 
 #include "figure.h"
+#include "memory.h"
 
 int main(int argc, char** argv) try {
   std::string only = argc > 1 ? argv[1] : "";
+  if (argc > 2) pg::bench::only_rows = argv[2];
+  // What compare_peak_memory asks of a process of its own.
+  if (only == "memory") return pg::bench::print_peak_memory(pg::bench::only_rows), 0;
   const struct {
     const char* name;
     void (*run)();
