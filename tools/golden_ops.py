@@ -320,6 +320,10 @@ def indexing():
     case('gather.last', [f(4, 5), ints(4, 3, low=0, high=5)], lambda x, i: x.gather(1, i.long()))
     case('gather.smaller', [f(4, 5), ints(2, 7, low=0, high=5)], lambda x, i: x.gather(1, i.long()))
     case('gather.middle', [f(2, 4, 3), ints(2, 2, 3, low=0, high=4)], lambda x, i: x.gather(1, i.long()))
+    case('gather.out_of_range', [f(4, 3), ints(5, 2, low=-6, high=9)],
+         lambda x, i: torch.where((i >= 0) & (i < 4), x[:, :2].gather(0, i.long().clamp(0, 3)), 0.0))
+    case('gather.of_permuted', [f(3, 4), ints(4, 3, low=0, high=3, dtype='u32')],
+         lambda x, i: np.take_along_axis(x.T, i.astype(np.int64), 1), native='numpy')
     case('scatter', [f(3, 5), ints(3, 2, low=0, high=2), f(3, 2)],
          lambda x, i, v: x.scatter(1, i.long() * 2 + torch.arange(2), v))
     case('scatter.number', [f(3, 5), ints(3, 2, low=0, high=5)], lambda x, i: x.scatter(1, i.long(), 9.0))
@@ -336,10 +340,23 @@ def indexing():
     case('sort.descending', [distinct(7, 2)], lambda x: x.sort(0, descending=True)[0])
     case('sort.ties', [ints(12, low=0, high=4)], lambda x: x.sort(stable=True)[1])
     case('sort.one', [f(2, 1)], lambda x: x)
+    order = lambda x: np.argsort(x, kind='stable').astype(np.int32)[..., ::70]
+    case('sort.network', [distinct(2100)], lambda x: x.sort()[0][::70])
+    case('sort.network_ties', [ints(2100, low=-9, high=9, dtype='i8')], order, native='numpy')
+    case('sort.network_descending', [ints(2100, low=0, high=50, dtype='u32')],
+         lambda x: order(-x.astype(np.int64)), native='numpy')
+    case('sort.network_rows', [Input('f16', (3, 1500))],
+         lambda x: np.argsort(x, kind='stable').astype(np.int32)[:, ::99], native='numpy')
+    case('sort.network_specials', [special('f32')], lambda x: order(np.tile(x, 150)), native='numpy')
+    case('sort.pairs', [ints(2100, low=-9, high=9, dtype='i64')], lambda x: order(-x), native='numpy')
     case('argsort', [distinct(9)], lambda x: x.argsort())
     case('topk', [distinct(3, 7)], lambda x: x.topk(3)[0])
     case('topk.indices', [distinct(3, 7)], lambda x: x.topk(3)[1])
     case('topk.smallest', [distinct(8)], lambda x: x.topk(2, 0, largest=False)[0])
+    case('topk.none', [f(3)], lambda x: x[:0])
+    case('topk.blocks', [f(2, 3001)], lambda x: x.topk(5)[0])
+    case('topk.blocks_ties', [ints(3001, 2, low=0, high=400)],
+         lambda x: np.argsort(x, 0, kind='stable').astype(np.int32)[:7], native='numpy')
     case('write.slice', [f(4, 3), f(2, 3)], lambda x, v: written(x, slice(1, 3), v) * 2)
     case('write.column', [f(4, 3), f(4)], lambda x, v: written(x, (slice(None), 1), v))
     case('write.through_views', [f(4, 3), f(2)], lambda x, v: written(x, (slice(None, None, 2), 1), v) + 1)
@@ -364,6 +381,16 @@ def product(x, dims, keep):
     for d in sorted((d % x.ndim for d in dims), reverse=True):
         x = x.prod(d, keepdim=keep)
     return x
+
+
+def first_of_running(x, axis):
+    """The first position of the running maximum, in which NaN wins."""
+    running = np.maximum.accumulate(x, axis)
+    before = np.roll(running, 1, axis)
+    changed = ~((running == before) | ((running != running) & (before != before)))
+    positions = np.arange(x.shape[axis], dtype=np.int32)
+    np.moveaxis(changed, axis, -1)[..., 0] = False
+    return np.maximum.accumulate(np.where(changed, positions, np.int32(0)), axis)
 
 
 def reductions():
@@ -444,12 +471,22 @@ def reductions():
     case('cumsum', [f(3, 6)], lambda x: x.cumsum(0))
     case('cumsum.axis', [f(3, 6)], lambda x: x.cumsum(1))
     case('cumsum.int', [ints(9, low=-99, high=99, dtype='i8')], lambda x: x.cumsum(0))
+    case('cumsum.blocks', [f(2, 50)], lambda x: x.cumsum(1))
+    case('cumsum.levels', [f(300, 2)], lambda x: x.cumsum(0)[::7])
     case('cumsum.scalar', [f()], lambda x: x)
     case('cumprod', [f(3, 6)], lambda x: x.cumprod(1))
+    case('cumprod.blocks', [f(2, 40, low=0.8, high=1.25)], lambda x: x.cumprod(1))
+    case('cumprod.int', [ints(40, low=1, high=3)], lambda x: np.cumprod(x, dtype=np.int32), native='numpy')
     case('cummax', [distinct(3, 6)], lambda x: x.cummax(1)[0])
     case('cummax.indices', [distinct(3, 6)], lambda x: x.cummax(1)[1])
+    case('cummax.blocks', [ints(2, 60, low=-9, high=9, dtype='i8')], lambda x: x.cummax(1)[0])
+    case('cummax.first_of_ties', [ints(2, 60, low=-9, high=9)], lambda x: first_of_running(x, 1), native='numpy')
+    case('cummax.nan', [special('f32')], lambda x: np.maximum.accumulate(x[::-1]), native='numpy')
+    case('cummax.first_nan', [special('f32')], lambda x: first_of_running(x, 0), native='numpy')
+    case('cummin.positions', [distinct(50)], lambda x: x.cummin(0)[1])
     case('cummin', [distinct(3, 6)], lambda x: x.cummin(0)[0])
     case('logcumsumexp', [f(3, 6)], lambda x: x.logcumsumexp(1))
+    case('logcumsumexp.blocks', [f(2, 40, low=-9, high=9)], lambda x: x.logcumsumexp(1))
 
     case('reduce.centre', [f(4, 5)], lambda x: x - x.mean(1, keepdim=True))
     case('reduce.twice', [f(4, 5)], lambda x: x.sum(0).max())

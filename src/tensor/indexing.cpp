@@ -477,11 +477,39 @@ Tensor fill_to(const Tensor& x, const Shape& shape) {
 
 }  // namespace
 
+namespace {
+
+// One element for each of the index, from the flattened tensor.
+Tensor gathered(const char* op, const Tensor& x, int axis, const Tensor& index) {
+  int axes = x.ndim();
+  bool wide = x.numel() > int_max(i32) || itemsize(index.dtype()) > 4 || index.dtype() == u32;
+  Tensor at = index.cast(wide ? i64 : i32);
+  Tensor inside = (at >= 0) & (at < Tensor(x.size(axis)).cast(at.dtype())), flat;
+  Dim stride = 1;
+  for (int i = axes; i-- > 0;) {
+    Tensor along = i == axis ? at : positions(at.dtype(), index.size(i), i, axes);
+    Tensor term = stride == 1 ? along : along * Tensor(stride).cast(at.dtype());
+    flat = flat.defined() ? flat + term : term;
+    stride = stride * x.size(i);
+  }
+  flat = inside.where(flat.expand(index.shape()), -1);
+  GraphScope scope;
+  return read_rows(x.reshape({x.numel()}), flat, op);
+}
+
+}  // namespace
+
 Tensor Tensor::gather(std::int64_t axis, const Tensor& index) const {
   constexpr const char* kName = "gather";
   int a = check_along(kName, *this, axis, index, nullptr);
-  Tensor x = cut_to(*this, index.shape(), a);
+  bool history, concrete = !numel().is_symbolic() && !index.numel().is_symbolic();
+  {
+    GraphScope scope;
+    history = detail::read(*this, kName).tracked;
+  }
+  if (!history && concrete) return gathered(kName, *this, a, index);
   // One of n for each element of the index, others masked: this way its gradient needs no scattering.
+  Tensor x = cut_to(*this, index.shape(), a);
   Tensor rows = to_end(x, a).unsqueeze(a);
   Tensor at = index.unsqueeze(-1);
   Tensor hit = at == positions(at.dtype(), size(a), at.ndim() - 1, at.ndim());

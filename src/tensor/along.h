@@ -1,0 +1,26 @@
+// What operations along one axis share: running results, sorting.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tensor/ops.h"
+
+namespace pg::detail {
+
+/// x with the axis last, n there; and the order of axes that leads back.
+struct Along {
+  Tensor x;
+  std::vector<std::int64_t> back;
+  Dim n;
+};
+Along along(const char* op, const Tensor& x, std::int64_t axis);
+
+/// x with `none` before and behind its last axis.
+Tensor pad_last(const Tensor& x, const Dim& before, const Dim& after, Number none);
+/// The front of the last axis.
+Tensor first_of_last(const Tensor& x, const Dim& n);
+/// The value in a Cell of its own.
+Tensor value_copy(const Tensor& x, const char* op);
+
+}  // namespace pg::detail
