@@ -332,6 +332,29 @@ def indexing():
              lambda x, i, v, name=name: x.scatter_reduce(1, i.long(), v, name))
     case('scatter_reduce.amin', [f(3, 4), ints(3, 6, low=0, high=4), f(3, 6)],
          lambda x, i, v: x.scatter_reduce(1, i.long(), v, 'amin', include_self=False))
+    def met(x, i, v, how):
+        """Values that come to rows, one after the other."""
+        out = x.copy()
+        for k, r in enumerate(i.tolist()):
+            if 0 <= r < len(x):
+                out[r] = how(out[r], v[k])
+        return out
+    add = lambda a, b: a + b
+    case('index_add', [f(5, 3), ints(4, low=-1, high=6), f(4, 3)], lambda x, i, v: torch.from_numpy(
+        met(x.numpy(), i, v.numpy(), add)))
+    case('index_add.middle', [f(2, 4, 3), ints(5, low=0, high=4, dtype='u8'), f(2, 5, 3)],
+         lambda x, i, v: x.index_add(1, i.long(), v))
+    case('index_add.f16', [Input('f16', (4,)), ints(9, low=0, high=4), Input('f16', (9,))],
+         lambda x, i, v: x.index_add(0, i, v), 'f16')
+    case('index_add.sorted', [f(500, 2), ints(600, low=-9, high=59), f(600, 2)],
+         lambda x, i, v: torch.from_numpy(met(x.numpy(), i, v.numpy(), add)[:70:5]))
+    case('scatter.sorted', [f(500, 2), ints(600, 2, low=-9, high=509), f(600, 2)],
+         lambda x, i, v: torch.from_numpy(np.stack(
+             [met(x[:, c].numpy(), i[:, c], v[:, c].numpy(), lambda a, b: b) for c in (0, 1)], 1)[::37]))
+    case('scatter_reduce.sorted_mean', [f(2, 400), ints(2, 680, low=0, high=99), f(2, 680)],
+         lambda x, i, v: x.scatter_reduce(1, i.long(), v, 'mean')[:, ::37])
+    case('write.rows_sorted', [f(500, 2), ints(600, low=-499, high=509), f(600, 2)],
+         lambda x, i, v: torch.from_numpy(met(x.numpy(), torch.where(i < 0, i + 500, i), v.numpy(), lambda a, b: b)[::37]))
     case('one_hot', [ints(4, low=0, high=5)], lambda i: F.one_hot(i.long(), 5))
     case('one_hot.matrix', [ints(2, 3, low=0, high=3, dtype='u8')], lambda i: F.one_hot(i.long(), 3))
     case('one_hot.embedding', [ints(4, low=0, high=5), f(5, 3)], lambda i, w: w[i.long()])

@@ -481,6 +481,9 @@ class PG_API Tensor {
   Tensor index_select(std::int64_t axis, const Tensor& index) const;
   /// This with src written at index along an axis (shapes as gather); of equal targets the last wins.
   Tensor scatter(std::int64_t axis, const Tensor& index, const Operand& src) const;
+  /// This with slices of src along an axis added at a 1-d index; src is of this shape but for that axis,
+  /// which is as long as the index. What is out of range is ignored.
+  Tensor index_add(std::int64_t axis, const Tensor& index, const Tensor& src) const;
   /// This with values of src combined at index along an axis.
   Tensor scatter_reduce(std::int64_t axis, const Tensor& index, const Tensor& src, Scatter reduce,
                         const ScatterOptions& options = {}) const;

@@ -44,14 +44,19 @@ Tensor value_copy(const Tensor& x, const char* op) {
   return computed(v.node, v.tracked, v.device);
 }
 
-namespace {
-
-// An associative way to combine elements.
-struct Combine {
-  Number none;                                               // changes nothing
-  std::function<Tensor(const Tensor&)> over_last;            // all of the last axis
-  std::function<Tensor(const Tensor&, const Tensor&)> both;  // two of them
-};
+Tensor to_end(const Tensor& x, int axis) {
+  std::vector<std::int64_t> order;
+  for (int i = 0; i < x.ndim(); ++i)
+    if (i != axis) order.push_back(i);
+  order.push_back(axis);
+  return x.permute(order);
+}
+Tensor from_end(const Tensor& x, int axis) {
+  std::vector<std::int64_t> order;
+  for (int i = 0; i < x.ndim() - 1; ++i) order.push_back(i);
+  order.insert(order.begin() + axis, x.ndim() - 1);
+  return x.permute(order);
+}
 
 Combine combine(Op how, DType t) {
   GraphScope scope;
@@ -66,24 +71,44 @@ Combine combine(Op how, DType t) {
           .both = [how](const Tensor& a, const Tensor& b) { return binary("cumulative", how, a, b); }};
 }
 
-// Running result over the last axis. Within a block each element combines those up to it, the others masked;
-// what stands before a block is the running result over the blocks. So the work grows as n, and x is read
-// twice however long the axis is.
-Tensor running(const Tensor& x, const Combine& how) {
+// Within a block each element combines those up to it, the others masked; what stands before a block is the
+// running result over the blocks. So the work grows as n, and x is read twice however long the axis is.
+Tensor running(const Tensor& x, const Combine& how, const Tensor& segments) {
   constexpr std::int64_t kBlock = 16;
   int axes = x.ndim();
   Dim n = x.size(-1);
+  bool cut = segments.defined();
+  Tensor none = Tensor::full({}, how.none, {.dtype = x.dtype()});
   if (n.is_symbolic() || n <= kBlock) {
     Tensor upto = positions(i32, n, axes - 1, axes + 1) >= positions(i32, n, axes, axes + 1);
-    return how.over_last(upto.where(x.unsqueeze(-2), Tensor::full({}, how.none, {.dtype = x.dtype()})));
+    if (cut) upto = upto & (segments.unsqueeze(-1) == segments.unsqueeze(-2));
+    return how.over_last(upto.where(x.unsqueeze(-2), none));
   }
   std::int64_t length = n, blocks = (length + kBlock - 1) / kBlock;
-  Tensor padded = pad_last(x, 0, blocks * kBlock - length, how.none).unflatten(-1, {blocks, kBlock});
-  Tensor upto_block = running(how.over_last(padded), how);
-  Tensor before = pad_last(first_of_last(upto_block, blocks - 1), 1, 0, how.none).contiguous();
-  Tensor joined = how.both(before.unsqueeze(-1), running(padded, how));
-  return first_of_last(joined.flatten(-2, -1), n);
+  auto in_blocks = [&](const Tensor& t, Number pad) {
+    return pad_last(t, 0, blocks * kBlock - length, pad).unflatten(-1, {blocks, kBlock});
+  };
+  auto shifted = [&](const Tensor& t, Number first) {
+    return pad_last(first_of_last(t, blocks - 1), 1, 0, first).contiguous();
+  };
+  Tensor padded = in_blocks(x, how.none), parts, last, totals = padded;
+  if (cut) {
+    parts = in_blocks(segments, -1);
+    last = parts.shrink([&] {
+      Pairs bounds;
+      for (int i = 0; i < parts.ndim() - 1; ++i) bounds.emplace_back(0, parts.size(i));
+      bounds.emplace_back(kBlock - 1, kBlock);
+      return bounds;
+    }());
+    totals = (parts == last).where(padded, none);
+    last = last.squeeze(-1);
+  }
+  Tensor before = shifted(running(how.over_last(totals), how, last), how.none).unsqueeze(-1);
+  if (cut) before = (parts == shifted(last, -1).unsqueeze(-1)).where(before, none);
+  return first_of_last(how.both(before, running(padded, how, parts)).flatten(-2, -1), n);
 }
+
+namespace {
 
 // The running extreme, and where it last changed: the first position of each.
 std::pair<Tensor, Tensor> running_extreme(const char* op, const Tensor& x, std::int64_t axis, Op how) {

@@ -62,6 +62,29 @@ void add_indexing(Table& t) {
         PG_OP(x[0].scatter_reduce(1, x[1], x[2], Scatter::Amax)));
   t.add("scatter_reduce.amin", {f({3, 4}), ints({3, 6}, 0, 4), f({3, 6})},
         PG_OP(x[0].scatter_reduce(1, x[1], x[2], Scatter::Amin, {.include_self = false})));
+  t.add("index_add", {f({5, 3}), ints({4}, -1, 6), f({4, 3})}, PG_OP(x[0].index_add(0, x[1], x[2])))
+      .tol(4, 4)
+      .grad();
+  t.add("index_add.middle", {f({2, 4, 3}), ints({5}, 0, 4, u8), f({2, 5, 3})},
+        PG_OP(x[0].index_add(1, x[1], x[2])))
+      .tol(5, 6);
+  t.add("index_add.f16", {of(f16, {4}, -2, 2), ints({9}, 0, 4), of(f16, {9}, -2, 2)},
+        PG_OP(x[0].index_add(0, x[1], x[2])))
+      .tol(2, 8);
+  // Large enough for the index to be sorted.
+  t.add("index_add.sorted", {f({500, 2}), ints({600}, -9, 59), f({600, 2})},
+        PG_OP(x[0].index_add(0, x[1], x[2])[Slice{0, 70, 5}]))
+      .tol(30, 30);
+  t.add("scatter.sorted", {f({500, 2}), ints({600, 2}, -9, 509), f({600, 2})},
+        PG_OP(x[0].scatter(0, x[1], x[2])[Slice{.step = 37}]));
+  t.add("scatter_reduce.sorted_mean", {f({2, 400}), ints({2, 680}, 0, 99), f({2, 680})},
+        PG_OP(x[0].scatter_reduce(1, x[1], x[2], Scatter::Mean)[{Slice{}, Slice{.step = 37}}]))
+      .tol(16, 16);
+  t.add("write.rows_sorted", {f({500, 2}), ints({600}, -499, 509), f({600, 2})},
+        PG_OP([](Tensor a, const Tensor& rows, const Tensor& v) {
+          a[rows] = v;
+          return a[Slice{.step = 37}];
+        }(x[0].clone(), x[1], x[2])));
   t.add("one_hot", {ints({4}, 0, 5)}, PG_OP(x[0].one_hot(5)));
   t.add("one_hot.matrix", {ints({2, 3}, 0, 3, u8)}, PG_OP(x[0].one_hot(3)));
   t.add("one_hot.embedding", {ints({4}, 0, 5), f({5, 3})}, PG_OP(x[0].one_hot(5).cast(f32).matmul(x[1])))

@@ -126,6 +126,20 @@ TEST(Messages, Values) {
   EXPECT_EQ(value([] { Variable("n", 1, 4).bind(5); }), "[bind] 5 is outside 1..4, the bounds of n");
 }
 
+TEST(Messages, IndexAdd) {
+  Tensor x = x34(), at = Tensor::of({0, 2});
+  EXPECT_EQ(message<ShapeError>([&] { x.index_add(0, at, Tensor::zeros({3, 4})); }),
+            "[index_add] an index of shape (2) and a source of shape (3, 4) along axis 0 of (3, 4)");
+  EXPECT_EQ(message<ShapeError>([&] { x.index_add(1, at.unsqueeze(0), x); }),
+            "[index_add] an index of shape (1, 2) and a source of shape (3, 4) along axis 1 of (3, 4)");
+  EXPECT_EQ(message<IndexError>([&] { x.index_add(0, at.cast(f32), Tensor::zeros({2, 4})); }),
+            "[index_add] the index is f32: indices are integers");
+  EXPECT_EQ(message<DTypeError>([&] { x.index_add(0, at, Tensor::zeros({2, 4}, {.dtype = i32})); }),
+            "[index_add] the source is i32, the target f32");
+  EXPECT_EQ(message<IndexError>([&] { x.index_add(2, at, x); }),
+            "[index_add] axis 2 is out of range for shape (3, 4)");
+}
+
 TEST(Messages, Gradients) {
   EXPECT_EQ(message<ShapeError>([] { (x5().requires_grad() * 2).backward(); }),
             "[backward] shape (5) is no scalar: reduce it, or say what gradient comes in");
