@@ -81,6 +81,9 @@ def binary():
     case('minimum', two, torch.minimum)
     case('copysign', two, torch.copysign)
     case('logaddexp', two, torch.logaddexp)
+    case('bits_by_name', [ints(3, 5, low=-99, high=99), ints(5, low=-99, high=99)],
+         lambda x, y: ((x & y) | (x << 3)) ^ (y >> 2))
+    case('equal_by_name', [ints(3, 5, low=0, high=3), ints(5, low=0, high=3)], lambda x, y: (x == y) & (x != 2))
     case('lerp', two + [f(3, 5, low=0, high=1)], torch.lerp)
     case('lerp.number', two, lambda x, y: torch.lerp(x, y, 0.25))
     near = [f(3, 5, low=1, high=1.0001), f(3, 5, low=1, high=1.0001)]
@@ -222,6 +225,8 @@ def movement():
     m('unsqueeze', [f(3, 2)], lambda x: x.unsqueeze(1))
     m('unsqueeze.end', [f(3, 2)], lambda x: x.unsqueeze(-1))
     m('pad', [f(2, 3)], lambda x: F.pad(x, flat_pad((1, 0), (2, 1))))
+    m('pad_to', [f(2, 3)], lambda x: F.pad(x, flat_pad((0, 2), (0, 0)), value=2.5))
+    m('shrink_to', [f(4, 5)], lambda x: x[:2])
     m('pad.value', [f(2, 3)], lambda x: F.pad(x, flat_pad((1, 2), (0, 1)), value=7.5))
     m('pad.infinity', [f(2, 3)], lambda x: F.pad(x, flat_pad((1, 0), (0, 1)), value=-math.inf))
     m('pad.negative', [f(4, 5)], lambda x: F.pad(x, flat_pad((-1, 2), (1, -3))))
@@ -355,6 +360,15 @@ def indexing():
          lambda x, i, v: x.scatter_reduce(1, i.long(), v, 'mean')[:, ::37])
     case('write.rows_sorted', [f(500, 2), ints(600, low=-499, high=509), f(600, 2)],
          lambda x, i, v: torch.from_numpy(met(x.numpy(), torch.where(i < 0, i + 500, i), v.numpy(), lambda a, b: b)[::37]))
+    def sized(a, size, fill):
+        """Its first `size` rows, filled up."""
+        rest = torch.full((max(0, size - len(a)), *a.shape[1:]), fill, dtype=a.dtype)
+        return torch.cat([a[:size], rest])
+    case('masked_select.size', [f(3, 4), bools(3, 4)], lambda x, m: sized(x.masked_select(m), 9, -7))
+    case('masked_select.fewer', [f(3, 4), bools(4)], lambda x, m: sized(x.masked_select(m), 3, 0))
+    case('masked_select.none', [f(3), bools(3)], lambda x, m: x[:0])
+    case('nonzero.size', [ints(3, 4, low=-1, high=2)], lambda x: sized(x.nonzero(), 13, -1))
+    case('nonzero.vector', [bools(40)], lambda x: sized(x.nonzero(), 30, 0))
     case('one_hot', [ints(4, low=0, high=5)], lambda i: F.one_hot(i.long(), 5))
     case('one_hot.matrix', [ints(2, 3, low=0, high=3, dtype='u8')], lambda i: F.one_hot(i.long(), 3))
     case('one_hot.embedding', [ints(4, low=0, high=5), f(5, 3)], lambda i, w: w[i.long()])
@@ -622,6 +636,14 @@ def products():
     case('avg_pool2d.without_padding', [f(1, 2, 6, 6)],
          lambda x: F.avg_pool2d(x, 3, stride=2, padding=1, count_include_pad=False))
     case('max_pool2d.default', [distinct(1, 2, 5, 4)], lambda x: F.max_pool2d(x, 2))
+    case('max_pool2d.indices', [distinct(2, 2, 5, 6)], lambda x: F.max_pool2d(x, 2, return_indices=True)[1])
+    case('max_pool2d.indices_padded', [distinct(1, 2, 5, 4)],
+         lambda x: F.max_pool2d(x, 3, stride=2, padding=1, return_indices=True)[1])
+    case('max_pool2d.indices_ties', [ints(1, 1, 6, 6, low=0, high=3)],
+         lambda x: F.max_pool2d(x.to(t64), 3, stride=1, return_indices=True)[1])
+    case('max_unpool2d', [distinct(2, 2, 4, 6)], lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2))
+    case('max_unpool2d.size', [distinct(1, 5, 4)],
+         lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(5, 4)))
     case('max_pool2d.int', [ints(1, 2, 5, 4, low=-99, high=99, dtype='i8')],
          lambda x: F.max_pool2d(x.to(t64), 2, padding=1).to(torch.int8))
 

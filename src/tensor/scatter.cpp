@@ -8,12 +8,25 @@
 namespace pg {
 namespace detail {
 
+Tensor count_up_to(const Tensor& sorted, const Tensor& bounds) {
+  std::int64_t m = sorted.size(-1);
+  Shape wanted = sorted.shape();
+  wanted[-1] = bounds.size(-1);
+  Tensor count = Tensor::zeros(wanted, {.dtype = i32});
+  for (auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(m))); step;
+       step /= 2) {
+    Tensor next = count + static_cast<std::int32_t>(step);
+    Tensor goes = (next <= static_cast<std::int32_t>(m)) & (sorted.gather(-1, next - 1) <= bounds);
+    count = goes.where(next, count).contiguous();
+  }
+  return count;
+}
+
 // All against all is one kernel, but n * m work; sorting the index first is m log^2 m + n log m.
 Targets::Targets(const Tensor& index, const Dim& n, bool differentiable) : n_(n) {
   constexpr std::int64_t kPairs = std::int64_t{1} << 18;
   int axes = index.ndim();
   bool concrete = !index.numel().is_symbolic() && !n.is_symbolic();
-  std::int64_t m = index.size(-1).max();
   if (differentiable || !concrete || index.numel() <= kPairs / std::max<std::int64_t>(1, n.max())) {
     names_ = index.unsqueeze(-2) == positions(index.dtype(), n, axes - 1, axes + 1);
     return;
@@ -24,17 +37,7 @@ Targets::Targets(const Tensor& index, const Dim& n, bool differentiable) : n_(n)
   at = ((at >= 0) & (at < Tensor(n).cast(at.dtype()))).where(at, -1).cast(i32);
   std::tie(sorted_, order_) = at.sort(-1);
   sorted_ = sorted_.contiguous(), order_ = order_.contiguous();
-  // By bisection.
-  Shape wanted = index.shape();
-  wanted[-1] = n;
-  Tensor target = positions(i32, n, axes - 1, axes);
-  count_ = Tensor::zeros(wanted, {.dtype = i32});
-  for (auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(m))); step;
-       step /= 2) {
-    Tensor next = count_ + static_cast<std::int32_t>(step);
-    Tensor goes = (next <= static_cast<std::int32_t>(m)) & (sorted_.gather(-1, next - 1) <= target);
-    count_ = goes.where(next, count_).contiguous();
-  }
+  count_ = count_up_to(sorted_, positions(i32, n, axes - 1, axes));
 }
 
 Tensor Targets::hit() const {

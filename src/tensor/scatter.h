@@ -28,6 +28,10 @@ class Targets {
   Tensor sorted_, order_, count_;
 };
 
+/// How many elements along the last axis of `sorted` (..., m), in ascending order, are no greater than each
+/// of `bounds` (n or ..., n), by bisection: i32 (..., n).
+Tensor count_up_to(const Tensor& sorted, const Tensor& bounds);
+
 /// Rows of a table at integers; out of range reads 0. Inside a GraphScope.
 Tensor read_rows(const Tensor& table, const Tensor& rows, const char* op);
 

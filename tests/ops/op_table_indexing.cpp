@@ -85,6 +85,13 @@ void add_indexing(Table& t) {
           a[rows] = v;
           return a[Slice{.step = 37}];
         }(x[0].clone(), x[1], x[2])));
+  t.add("masked_select.size", {f({3, 4}), bools({3, 4})},
+        PG_OP(x[0].masked_select(x[1], {.size = 9, .fill = -7})))
+      .grad();
+  t.add("masked_select.fewer", {f({3, 4}), bools({4})}, PG_OP(x[0].masked_select(x[1], {.size = 3})));
+  t.add("masked_select.none", {f({3}), bools({3})}, PG_OP(x[0].masked_select(x[1], {.size = 0})));
+  t.add("nonzero.size", {ints({3, 4}, -1, 2)}, PG_OP(x[0].nonzero({.size = 13, .fill = -1})));
+  t.add("nonzero.vector", {bools({40})}, PG_OP(x[0].nonzero({.size = 30})));
   t.add("one_hot", {ints({4}, 0, 5)}, PG_OP(x[0].one_hot(5)));
   t.add("one_hot.matrix", {ints({2, 3}, 0, 3, u8)}, PG_OP(x[0].one_hot(3)));
   t.add("one_hot.embedding", {ints({4}, 0, 5), f({5, 3})}, PG_OP(x[0].one_hot(5).cast(f32).matmul(x[1])))
