@@ -46,6 +46,7 @@ void demo();
 void graph();
 void kernels();
 void launch();
+void pipelines();
 void rules();
 
 }  // namespace pg::bench

@@ -1,5 +1,4 @@
-// GPT-2 small (Radford et al. 2019) with random weights, as the benchmarks run it: the logits of what follows
-// the last token.
+// GPT-2 small (Radford et al. 2019) with random weights, as the benchmarks trace, train and run it.
 #pragma once
 
 #include <cstdint>
@@ -48,12 +47,22 @@ struct Gpt2 : nn::Module {
   void fields(auto&& field) {
     field("tokens", tokens), field("places", places), field("layers", layers), field("norm", norm);
   }
-  /// Tokens (1, n) that stand at `start` and after it, to logits (1, vocabulary).
-  Tensor operator()(const Tensor& text, std::int64_t start = 0, const std::vector<Past>& past = {}) const {
+  /// Tokens (batch, n) that stand at `start` and after it, to what is read off for each (batch, n, width).
+  Tensor states(const Tensor& text, std::int64_t start = 0, const std::vector<Past>& past = {}) const {
     std::int64_t n = text.size(1);
     Tensor x = tokens(text) + places.weight.shrink({{start, start + n}, {0, kWidth}});
     for (std::size_t i = 0; i < layers.size(); ++i) x = layers[i](x, past.empty() ? nullptr : &past[i]);
-    return norm(x).shrink({{0, 1}, {n - 1, n}, {0, kWidth}}).squeeze(1).matmul(tokens.weight.T());
+    return norm(x);
+  }
+  /// Logits (..., vocabulary) of states.
+  Tensor logits(const Tensor& x) const { return x.matmul(tokens.weight.T()); }
+  /// Those of what follows each token.
+  Tensor operator()(const Tensor& text) const { return logits(states(text)); }
+  /// Those of what follows the last one: (batch, vocabulary).
+  Tensor next(const Tensor& text, std::int64_t start = 0, const std::vector<Past>& past = {}) const {
+    Tensor x = states(text, start, past);
+    std::int64_t n = text.size(1);
+    return logits(x.shrink({{0, x.size(0)}, {n - 1, n}, {0, kWidth}}).squeeze(1));
   }
 };
 

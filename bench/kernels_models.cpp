@@ -47,7 +47,7 @@ void inference() {
            .flops = 2 * (kTokens * kWeights + kHead),
            .bytes = 4 * (kWeights + kHead),
            .inputs = {Tensor::randint({1, kTokens}, {.high = Gpt2::kVocabulary})},
-           .ours = [net](const std::vector<Tensor>& in) { return std::vector{(*net)(in[0])}; },
+           .ours = [net](const std::vector<Tensor>& in) { return std::vector{net->next(in[0])}; },
            .rival_work = fmt::format("gpt2_forward {}", kTokens)},
           {Goal::beat(torch, 1.2), Goal::beat(ort, 1.2)});
   std::vector<Tensor> inputs{Tensor::randint({1, 1}, {.high = Gpt2::kVocabulary})};
@@ -61,7 +61,7 @@ void inference() {
                [net](const std::vector<Tensor>& in) {
                  std::vector<Gpt2::Past> past;
                  for (std::size_t i = 1; i < in.size(); i += 2) past.push_back({in[i], in[i + 1]});
-                 return std::vector{(*net)(in[0], kTokens, past)};
+                 return std::vector{net->next(in[0], kTokens, past)};
                },
            .rival_work = fmt::format("gpt2_decode {}", kTokens)},
           {Goal::beat(torch, 1.2), Goal::beat(ort, 1.2)});

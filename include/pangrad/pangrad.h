@@ -1,6 +1,7 @@
 // All of pangrad: tensors, layers, optimisers, files and data sets.
 #pragma once
 
+#include <pangrad/cache.h>
 #include <pangrad/datasets.h>
 #include <pangrad/dtype.h>
 #include <pangrad/error.h>

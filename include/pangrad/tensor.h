@@ -31,6 +31,7 @@
 
 #include <pangrad/dtype.h>
 #include <pangrad/error.h>
+#include <pangrad/handles.h>
 #include <pangrad/operand.h>
 #include <pangrad/options.h>
 #include <pangrad/scope.h>
@@ -47,17 +48,30 @@ struct Access;
 class PG_API Tensor {
  public:
   /// Holds nothing; every use throws ValueError.
-  Tensor() noexcept {}
+  Tensor() noexcept {
+    if (detail::is_recording()) detail::handle_made(this, nullptr);
+  }
   /// A scalar: f32, i32 or bool by the kind of number. Needs no storage.
   explicit Tensor(Number value);
   /// A scalar i32 tensor of a position (of a bound Variable, say).
   explicit Tensor(const Dim& value);
-  Tensor(const Tensor& other) noexcept : impl_(other.impl_) { retain(); }
-  Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
-  ~Tensor() { release(); }
+  Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
+    retain();
+    if (detail::is_recording()) detail::handle_made(this, &other);
+  }
+  Tensor(Tensor&& other) noexcept : impl_(other.impl_) {
+    if (detail::is_recording()) detail::handle_made(this, &other);
+    if (detail::is_watched(&other)) detail::handle_changes(&other, nullptr);
+    other.impl_ = nullptr;
+  }
+  ~Tensor() {
+    if (detail::is_watched(this)) detail::handle_gone(this);
+    release();
+  }
   /// Rebinds the handle. On what a method or index returns assignment does not compile: use assign().
   Tensor& operator=(const Tensor& other) & noexcept {
     if (this != &other) {
+      if (detail::is_watched(this)) detail::handle_changes(this, other.impl_);
       release();
       impl_ = other.impl_;
       retain();
@@ -66,6 +80,8 @@ class PG_API Tensor {
   }
   Tensor& operator=(Tensor&& other) & noexcept {
     if (this != &other) {
+      if (detail::is_watched(this)) detail::handle_changes(this, other.impl_);
+      if (detail::is_watched(&other)) detail::handle_changes(&other, nullptr);
       release();
       impl_ = std::exchange(other.impl_, nullptr);
     }
@@ -616,7 +632,9 @@ class PG_API Tensor {
 
   // --- for the library
   // ---------------------------------------------------------------------------------------------
-  explicit Tensor(detail::Impl* owned) noexcept : impl_(owned) {}
+  explicit Tensor(detail::Impl* owned) noexcept : impl_(owned) {
+    if (detail::is_recording()) detail::handle_made(this, nullptr);
+  }
   detail::Impl* impl() const { return impl_; }
 
  private:

@@ -54,17 +54,19 @@ absl::flat_hash_map<Node*, std::uint64_t> dependences(const Kernel& kernel) {
 
 Kernel::Kernel(Ref root) : sink(root) {
   auto order = toposort(root);
-  for (Ref n : order)
-    if (n.is(Op::End))
-      for (int i = 1; i < n.nsrc(); ++i)
-        if (loop_of(n.src(i)) < 0) loops.push_back(n.src(i));
+  auto close = [&](Ref n) {
+    for (Node* s : n.srcs())
+      if (s->op == Op::Range && loop_of(s) < 0) loops.push_back(s);
+  };
+  for (Node* end : root.srcs()) close(end);
   outputs = loops.size();
   for (Ref n : order)
     if (n.is(Op::Reduce)) {
       reduces.push_back(n);
-      for (Node* s : n.srcs())
-        if (s->op == Op::Range && loop_of(s) < 0) loops.push_back(s);
+      close(n);
     }
+  for (Ref n : order)
+    if (n.is(Op::End)) close(n);
   if (loops.size() > 64) throw InternalError("[codegen] a kernel of more than 64 loops");
   auto masks = dependences(*this);
   in_values.resize(loops.size(), false);

@@ -27,7 +27,7 @@ struct Access {
 struct Kernel {
   explicit Kernel(Ref sink);
   Ref sink;
-  std::vector<Ref> loops;   // output ranges in order, then those of reductions
+  std::vector<Ref> loops;   // output ranges in order, then those of reductions, then those that fill panels
   std::size_t outputs = 0;  // how many are output ranges
   std::vector<Ref> reduces;
   std::vector<Access> accesses;

@@ -13,7 +13,4 @@ struct Counts {
 };
 Counts& counts();
 
-std::size_t schedules_cached();
-void forget_schedules();
-
 }  // namespace pg::engine

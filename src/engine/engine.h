@@ -49,6 +49,9 @@ std::vector<UOp> realize(std::span<const UOp> roots);
 /// plan.
 schedule::Schedule plan(std::span<const UOp> roots);
 
+/// Schedules and compiles what realizing the roots would run, into the caches, and runs nothing.
+void compile(std::span<const UOp> roots);
+
 /// Copies the contents of a Buffer leaf to host memory, waiting for its device.
 void read(Ref buffer, void* out, std::size_t bytes);
 
@@ -73,13 +76,6 @@ struct Counters {
 };
 Counters counters();
 
-/// Caches of schedules and kernels in this process: entries, and a way to let go of them.
-struct CacheUsage {
-  std::size_t schedules = 0, kernels = 0;
-};
-CacheUsage cache_usage();
-void trim_caches();
-
 // --- recording, for captures
 // ---------------------------------------------------------------------------------------
 
@@ -97,8 +93,8 @@ struct Recorded {
 using Recorder = std::function<void(const Recorded&)>;
 Recorder set_recorder(Recorder recorder);
 
-/// Storage of a shape (concrete) on a device by its canonical name, without memory yet.
-UOp new_buffer(const std::string& device, DType t, Ref shape);
+/// Storage of some elements, seen in a shape, on a device by its canonical name; without memory yet.
+UOp new_buffer(const std::string& device, DType t, std::int64_t elements, Ref shape);
 /// The contents of a leaf moved to a new version, which a write in place made.
 UOp next_version(Ref leaf, Ref shape);
 /// A range of a leaf's storage, sharing its memory; it begins at `start`, in elements.

@@ -2,7 +2,7 @@
 
 #include <absl/container/flat_hash_map.h>
 
-#include "engine/kernel_cache.h"
+#include "engine/kernel.h"
 
 namespace pg::engine {
 

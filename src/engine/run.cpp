@@ -1,15 +1,11 @@
 #include "engine/run.h"
 
-#include <algorithm>
-#include <atomic>
-#include <mutex>
-
-#include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "engine/caches.h"
 #include "engine/counters.h"
 #include "ir/print.h"
 #include "rules/spec.h"
@@ -17,50 +13,102 @@
 namespace pg::engine {
 namespace {
 
-struct Cache {
-  std::mutex mutex;
-  struct Entry {
-    UOp keep;
-    std::shared_ptr<const Run> run;
-  };
-  absl::flat_hash_map<std::pair<Node*, std::string>, Entry> runs;
-  static constexpr std::size_t kCap = 1 << 12;
-};
-Cache& cache() {
-  static Cache* c = new Cache;
-  return *c;
-}
-
 // A call whose result has no elements.
 bool nothing_to_do(const schedule::Schedule& s, Ref call) {
   return s.buffers[static_cast<std::size_t>(call.src(1).i())].size == 0;
 }
 
+using KernelsOf = absl::flat_hash_map<KernelKey, std::shared_ptr<Kernel>>;
+
+KernelKey key_of(const schedule::Schedule& s, Ref call) {
+  auto to = static_cast<std::size_t>(call.src(1).i());
+  return {call.src(0).node(), &runtime::device(s.buffers[to].device)};
+}
+
+// A kernel that this process does not have yet. The schedule keeps its graph.
+struct Wanted {
+  KernelKey key;
+  Digest digest{};
+};
+
+// Finds the kernels of a schedule in memory; returns the others, each once, in the order of their first use.
+std::vector<Wanted> find_kernels(const schedule::Schedule& s, bool disk, KernelsOf& found) {
+  std::vector<Wanted> missing;
+  for (Node* c : s.linear.ref().srcs()) {
+    if (c->src[0]->op == Op::Copy || nothing_to_do(s, c)) continue;
+    KernelKey key = key_of(s, c);
+    auto [it, fresh] = found.try_emplace(key);
+    if (!fresh) continue;
+    if (auto there = kernels().find(key)) {
+      it->second = there->kernel;
+      continue;
+    }
+    missing.push_back({key});
+    if (disk) missing.back().digest = digest_of(key.kernel, *key.device);
+  }
+  return missing;
+}
+
+// Brings those kernels: from disk, else lowered one after the other, while a crew compiles those that are.
+std::unique_ptr<CompileCrew> bring(std::span<const Wanted> missing, bool disk, KernelsOf& found) {
+  if (disk)
+    for (const Wanted& w : missing) found[w.key] = Kernel::from_disk(*w.key.device, w.digest);
+  std::unique_ptr<CompileCrew> crew;
+  for (const Wanted& w : missing) {
+    DeferLog defer;
+    GraphScope scope;
+    std::shared_ptr<Kernel>& kernel = found[w.key];
+    // Another thread may have come first.
+    if (auto there = kernels().find(w.key)) kernel = there->kernel;
+    if (!kernel) kernel = Kernel::lowered(w.key.kernel, *w.key.device, disk ? &w.digest : nullptr);
+    kernel = kernels().insert(w.key, {Ref(w.key.kernel), kernel}).kernel;
+    if (kernel->ready()) continue;
+    if (!crew) crew = std::make_unique<CompileCrew>();
+    crew->add(kernel);
+  }
+  return crew;
+}
+
+// A run whose kernels were not all compiled when it was last prepared, since one failed.
+std::unique_ptr<CompileCrew> crew_of(const Run& run) {
+  if (run.compiled.load(std::memory_order_acquire)) return nullptr;
+  auto crew = std::make_unique<CompileCrew>();
+  for (const Step& step : run.steps)
+    if (step.kernel && !step.kernel->ready()) crew->add(step.kernel);
+  return crew;
+}
+
+std::vector<Step> steps_of(const schedule::Schedule& s, const KernelsOf& found) {
+  std::vector<Step> out;
+  for (Node* c : s.linear.ref().srcs()) {
+    if (nothing_to_do(s, c)) continue;
+    Step step;
+    for (Node* arg : Ref(c).srcs().subspan(1)) {
+      if (arg->op == Op::Param)
+        step.slots.push_back(static_cast<int>(arg->arg.i));
+      else
+        step.scalars.push_back(static_cast<int>(arg->arg.i));
+    }
+    step.overwrites = static_cast<std::size_t>(step.slots[0]) < s.params;
+    if (c->src[0]->op != Op::Copy) step.kernel = found.at(key_of(s, c));
+    out.push_back(std::move(step));
+  }
+  return out;
+}
+
 }  // namespace
 
-std::size_t schedules_cached() {
-  std::lock_guard lock(cache().mutex);
-  return cache().runs.size();
-}
-void forget_schedules() {
-  absl::flat_hash_map<std::pair<Node*, std::string>, Cache::Entry> old;
-  std::lock_guard lock(cache().mutex);
-  old.swap(cache().runs);
-}
-
-std::shared_ptr<const Run> prepare(const UOp& call, const std::string& device) {
-  std::pair<Node*, std::string> key{call.ref().node(), device};
-  {
-    std::lock_guard lock(cache().mutex);
-    auto it = cache().runs.find(key);
-    if (it != cache().runs.end()) {
-      ++counts().schedule_hits;
-      return it->second.run;
-    }
+Prepared prepare(const UOp& call, const std::string& device) {
+  ScheduleKey key{call.ref().node(), device};
+  if (auto found = schedules().find(key)) {
+    ++counts().schedule_hits;
+    return {found->run, crew_of(*found->run)};
   }
   ++counts().schedules;
   auto run = std::make_shared<Run>();
-  std::vector<KernelJob> jobs;
+  const bool disk = flags::cache() >= 2;
+  KernelsOf found;
+  std::vector<Wanted> missing;
   {
     DeferLog defer;
     GraphScope scope;
@@ -70,43 +118,16 @@ std::shared_ptr<const Run> prepare(const UOp& call, const std::string& device) {
     rules::check(run->schedule.linear, rules::Stage::Schedule, "schedule");
     if (log_enabled(LogLevel::Graphs))
       log_text(LogLevel::Graphs, "schedule:\n" + print(run->schedule.linear));
-    absl::flat_hash_set<Node*> wanted;
-    for (Node* c : run->schedule.linear.ref().srcs()) {
-      Ref kernel = c->src[0];
-      if (kernel.is(Op::Copy) || nothing_to_do(run->schedule, c)) continue;
-      const auto& info = run->schedule.buffers[static_cast<std::size_t>(c->src[1]->arg.i)];
-      runtime::Device& d = runtime::device(info.device);
-      if (!find_kernel(kernel, d) && wanted.insert(kernel.node()).second) jobs.emplace_back(kernel, d);
-    }
+    missing = find_kernels(run->schedule, disk, found);
   }
-  log(LogLevel::Summary, "scheduled {} kernels, {} to compile", run->schedule.linear->nsrc, jobs.size());
-  compile_all(jobs);
-  GraphScope scope;
-  for (Node* c : run->schedule.linear.ref().srcs()) {
-    if (nothing_to_do(run->schedule, c)) continue;
-    Step step;
-    Ref kernel = c->src[0];
-    for (Node* arg : Ref(c).srcs().subspan(1)) {
-      if (arg->op == Op::Param)
-        step.slots.push_back(static_cast<int>(arg->arg.i));
-      else
-        step.scalars.push_back(static_cast<int>(arg->arg.i));
-    }
-    if (!kernel.is(Op::Copy)) {
-      runtime::Device& d =
-          runtime::device(run->schedule.buffers[static_cast<std::size_t>(step.slots[0])].device);
-      step.kernel = find_kernel(kernel, d);
-      if (!step.kernel) throw InternalError("[realize] a kernel that was just compiled is gone");
-    }
-    run->steps.push_back(std::move(step));
-  }
+  log(LogLevel::Summary, "scheduled {} kernels, {} to compile", run->schedule.linear->nsrc, missing.size());
+  std::unique_ptr<CompileCrew> crew = bring(missing, disk, found);
+  run->steps = steps_of(run->schedule, found);
+  run->compiled = !crew;
   absl::flat_hash_set<int> seen;
   for (int out : run->schedule.outputs)
     if (out >= static_cast<int>(run->schedule.params) && seen.insert(out).second) run->fresh.push_back(out);
-  std::lock_guard lock(cache().mutex);
-  if (cache().runs.size() >= Cache::kCap) cache().runs.clear();
-  cache().runs[key] = {call, run};
-  return run;
+  return {schedules().insert(key, {call, run}).run, std::move(crew)};
 }
 
 void place_temporaries(const Run& run, std::vector<runtime::Buffer>& buffers) {
@@ -126,12 +147,16 @@ void place_temporaries(const Run& run, std::vector<runtime::Buffer>& buffers) {
   }
 }
 
-void execute(const Run& run, std::span<const runtime::Buffer> buffers,
-             std::span<const std::int64_t> scalars) {
-  bool timed = flags::debug() >= 2;
+void execute(const Run& run, std::span<const runtime::Buffer> buffers, std::span<const std::int64_t> scalars,
+             CompileCrew* crew) {
+  bool timed = flags::debug() >= 2, waited = false;
   absl::InlinedVector<runtime::Buffer, 8> args;
   absl::InlinedVector<std::int64_t, 4> vars;
   for (const Step& step : run.steps) {
+    if (crew && step.overwrites && !waited) {
+      crew->finish();
+      waited = true;
+    }
     if (!step.kernel) {
       runtime::copy(buffers[static_cast<std::size_t>(step.slots[0])],
                     buffers[static_cast<std::size_t>(step.slots[1])]);
@@ -142,23 +167,25 @@ void execute(const Run& run, std::span<const runtime::Buffer> buffers,
     vars.clear();
     for (int s : step.slots) args.push_back(buffers[static_cast<std::size_t>(s)]);
     for (int s : step.scalars) vars.push_back(scalars[static_cast<std::size_t>(s)]);
-    const CompiledKernel& k = *step.kernel;
+    Kernel& k = *step.kernel;
+    runtime::Program& program = crew ? crew->program(k) : k.program();
     runtime::Interval interval;
-    std::uint64_t ticket = k.program->launch({args.data(), args.size()}, {vars.data(), vars.size()},
-                                             k.program->signature().size, timed ? &interval : nullptr);
+    std::uint64_t ticket = program.launch({args.data(), args.size()}, {vars.data(), vars.size()},
+                                          program.signature().size, timed ? &interval : nullptr);
     auto& c = counts();
     ++c.kernels;
-    c.flops.fetch_add(k.flops, std::memory_order_relaxed);
-    c.bytes.fetch_add(k.bytes, std::memory_order_relaxed);
+    c.flops.fetch_add(k.flops(), std::memory_order_relaxed);
+    c.bytes.fetch_add(k.bytes(), std::memory_order_relaxed);
     if (timed) {
-      k.program->device().wait(ticket);
+      program.device().wait(ticket);
       double seconds = interval.end - interval.begin;
       c.seconds.fetch_add(seconds, std::memory_order_relaxed);
       log(LogLevel::Kernels, "{:8} {:40} arg {:2} {:>10} {:8.2f} GFLOP/s {:8.2f} GB/s",
-          k.program->device().name(), k.name, args.size(), format_seconds(seconds), k.flops / seconds * 1e-9,
-          k.bytes / seconds * 1e-9);
+          program.device().name(), k.name(), args.size(), format_seconds(seconds), k.flops() / seconds * 1e-9,
+          k.bytes() / seconds * 1e-9);
     }
   }
+  if (crew) run.compiled.store(true, std::memory_order_release);
 }
 
 }  // namespace pg::engine

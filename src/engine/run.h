@@ -6,16 +6,17 @@
 
 #include <absl/container/inlined_vector.h>
 
+#include "engine/compile_crew.h"
 #include "engine/engine.h"
-#include "engine/kernel_cache.h"
 #include "schedule/schedule.h"
 
 namespace pg::engine {
 
 struct Step {
-  std::shared_ptr<const CompiledKernel> kernel;  // null: a copy of slots[1] to slots[0]
+  std::shared_ptr<Kernel> kernel;  // null: a copy of slots[1] to slots[0]
   absl::InlinedVector<int, 6> slots;
   absl::InlinedVector<int, 2> scalars;
+  bool overwrites = false;  // contents of a parameter
 };
 
 struct Run {
@@ -23,14 +24,25 @@ struct Run {
   std::vector<Step> steps;
   /// The schedule's slots that are neither parameters nor temporaries: made at each run.
   std::vector<int> fresh;
+  /// Whether all kernels were ready once.
+  mutable std::atomic<bool> compiled{false};
 };
 
-/// Schedules and compiles a call. Enters GraphScopes itself; call it outside of any.
-std::shared_ptr<const Run> prepare(const UOp& call, const std::string& device);
+/// A run, with whoever compiles its kernels, if any have to be.
+struct Prepared {
+  std::shared_ptr<const Run> run;
+  std::unique_ptr<CompileCrew> crew;
+};
 
-/// Runs the steps; `buffers` by slot, temporaries already placed. Counts and, with DEBUG=2, prints each
-/// kernel.
-void execute(const Run& run, std::span<const runtime::Buffer> buffers, std::span<const std::int64_t> scalars);
+/// Schedules a call, and lowers its kernels and begins to compile them. Enters GraphScopes itself; call it
+/// outside of any.
+Prepared prepare(const UOp& call, const std::string& device);
+
+/// Runs the steps; `buffers` by slot, temporaries already placed. A step is launched once its kernel is
+/// compiled; until all are, nothing is overwritten, so that a kernel that does not compile leaves everything
+/// as it was. Counts and, with DEBUG=2, prints each kernel.
+void execute(const Run& run, std::span<const runtime::Buffer> buffers, std::span<const std::int64_t> scalars,
+             CompileCrew* crew = nullptr);
 
 /// Memory of a run's temporaries, put into their slots.
 void place_temporaries(const Run& run, std::vector<runtime::Buffer>& buffers);

@@ -24,9 +24,13 @@
 namespace {
 
 // Loops arrive vectorised and unrolled, so what is left is to promote accumulators to registers, share
-// address arithmetic, move it out of loops and drop what is dead.
-constexpr char kDefaultPasses[] =
-    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg)";
+// address arithmetic and move it out of loops. `pangrad-bench pipelines` compares: on 118 kernels of
+// ResNet-50 and of a training step (milliseconds of compiling; the kernels themselves take the same within 5
+// %)
+//   default<O3> 1513, default<O2> 1477, default<O1> 1415, this 760, mem2reg alone 750, nothing 765
+// and with sroa, instcombine and simplifycfg on top 815. What remains is code generation: instruction
+// selection takes half of it. At level 1 it is 3 % faster.
+constexpr char kDefaultPasses[] = "function(mem2reg,early-cse,instsimplify,loop-mssa(licm))";
 
 char* copy_text(const char* text, size_t bytes) {
   auto* copy = static_cast<char*>(malloc(bytes + 1));

@@ -286,22 +286,24 @@ void Planner::start_write(Ref node) {
   }
   Index target = kernel.target;
   Ref n = view;
-  bool resized = false;
+  auto stored = static_cast<std::int64_t>(itemsize(value.dtype()));
   for (; !same(n, view_base(view)); n = n.src(0)) {
     if (n.has(kMovement)) target = source_index(n, target);
     if (!n.is(Op::Bitcast)) continue;
+    // Where in an element lies what is stored, in units of its size. Of elements smaller than it there are
+    // only those of the storage itself, which then holds them one after another (see detail::write).
+    if (kernel.store_dtype == DType::Void) kernel.part = idx(0);
+    kernel.store_dtype = value.dtype();  // stored as what it is: no bits change
     auto to = static_cast<std::int64_t>(itemsize(n.dtype())),
          from = static_cast<std::int64_t>(itemsize(n.src(0).dtype()));
-    if (kernel.store_dtype == DType::Void)
-      kernel.store_dtype = n.dtype();  // stored as what it is: no bits change
     if (to == from) continue;
-    if (resized)
-      throw ValueError("[assign] a view with more than one bitcast between element sizes cannot be written");
-    resized = true;
     Ref& last = target.at.back();
     if (to < from) {
-      kernel.part = last % (from / to);
+      kernel.part = kernel.part + last % (from / to) * (to / stored);
       last = last / (from / to);
+    } else if (stored <= from) {
+      last = last * (to / from) + kernel.part / (from / stored);
+      kernel.part = kernel.part % (from / stored);
     } else {
       last = last * (to / from);
     }

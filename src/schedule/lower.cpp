@@ -120,7 +120,7 @@ Ref Planner::kernel_call(const KernelPlan& kernel) {
     auto had = static_cast<std::int64_t>(itemsize(b.dtype)),
          has = static_cast<std::int64_t>(itemsize(kernel.store_dtype));
     out = flat_param(kernel.buffer, {kernel.store_dtype, b.size * had / has, b.device});
-    offset = has < had ? offset * (had / has) + kernel.part : offset / (has / had);
+    offset = has <= had ? offset * (had / has) + kernel.part : offset / (has / had);
   }
   Ref store = make(Op::Store, DType::Void, {address(out, offset, kernel.target.valid), value});
   absl::InlinedVector<Ref, 8> end{store};

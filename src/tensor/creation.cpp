@@ -33,13 +33,13 @@ Tensor constant(const char* op, const Shape& shape, Number value, DType t, const
 
 }  // namespace
 
-Tensor::Tensor(Number value) {
+Tensor::Tensor(Number value) : Tensor() {
   GraphScope scope;
   Tensor t = computed(number_const(strong(value.dtype()), value), false, nullptr);
   std::swap(impl_, t.impl_);
 }
 
-Tensor::Tensor(const Dim& value) {
+Tensor::Tensor(const Dim& value) : Tensor() {
   GraphScope scope;
   Tensor t = computed(pg::cast(dim_from(value), i32), false, nullptr);
   std::swap(impl_, t.impl_);

@@ -190,9 +190,12 @@ Tensor Tensor::to(std::string_view name) const {
 
 Tensor Tensor::detach() const {
   GraphScope scope;
+  NoGrad off;  // what is detached is not used with its history
   detail::read(*this, "detach");
-  return view_of(*this, "detach",
-                 [](Ref n) { return n.is(Op::Detach) ? n : make(Op::Detach, n.dtype(), {n}); });
+  Ref chain = chain_of(*impl_);
+  if (chain.is(Op::Detach)) return *this;
+  auto detached = [](Ref n) { return make(Op::Detach, n.dtype(), {n}); };
+  return make_view(*this, detached(contents(*impl_)), detached(chain));
 }
 
 Tensor Tensor::bitcast(DType t) const {
