@@ -46,9 +46,13 @@ void print(const Figure& f, bool has_target) {
     line += fmt::format(", \"{}\": {}, \"ratio\": {}", f.reference_kind, number(f.reference),
                         std::isfinite(ratio) ? fmt::format("{:.4g}", ratio) : "null");
   }
+  if (f.ratio_of_best > 0 && f.reason.empty())
+    line += fmt::format(", \"ratio_of_best\": {:.4g}", f.ratio_of_best);
   if (!f.by.empty()) line += fmt::format(", \"by\": {}", json_text(f.by));
   if (!f.reason.empty()) line += fmt::format(", \"reason\": {}", json_text(f.reason));
   if (!f.bound.empty() && !met && has_target) line += fmt::format(", \"bound\": {}", json_text(f.bound));
+  constexpr double kQuiet = 0.1;  // cores
+  if (f.others_busy > kQuiet) line += fmt::format(", \"others_busy\": {:.2f}", f.others_busy);
   fmt::print("{}}}\n", line);
   std::fflush(stdout);
 }

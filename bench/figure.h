@@ -27,6 +27,11 @@ struct Figure {
   std::string by = {};      // who or what the reference is: "OpenBLAS"
   std::string reason = {};  // why there is nothing to compare with, so that it is not met
   std::string bound = {};   // what bounds it, said where it is not met
+  // Of rivals: the same ratio of the best runs, which others on the machine disturb less than the medians; 0
+  // if none.
+  double ratio_of_best = 0;
+  // How many cores other programs took meanwhile: figures of a busy machine say little.
+  double others_busy = 0;
 };
 /// One JSON object on a line of standard output. "ratio" is how many times as good as the reference the value
 /// is.

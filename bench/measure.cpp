@@ -4,9 +4,12 @@
 #include <cmath>
 #include <ctime>
 #include <exception>
+#include <fstream>
 #include <limits>
+#include <set>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "engine/engine.h"
 #include "figure.h"
@@ -27,6 +30,41 @@ double cpu_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
+// CPU seconds that all programs on this machine have used.
+double machine_seconds() {
+  std::ifstream file("/proc/stat");
+  std::string word;
+  double total = 0, ticks = 0;
+  file >> word;
+  // user, nice, system, idle, iowait, irq, softirq
+  for (int i = 0; i < 7 && file >> ticks; ++i)
+    if (i != 3 && i != 4) total += ticks;
+  return total / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+// How many cores programs other than this one and the rivals it asks take, from here on.
+class Others {
+ public:
+  explicit Others(const std::vector<Goal>& goals) {
+    for (const Goal& g : goals)
+      if (g.rival) rivals_.insert(g.rival);
+    start_ = now(), used_ = used();
+  }
+  double busy() const { return std::max(0.0, (used() - used_) / (now() - start_)); }
+
+ private:
+  double used() const {
+    double seconds = machine_seconds() - cpu_seconds();
+    for (const Rival* r : rivals_) seconds -= r->cpu_seconds();
+    return seconds;
+  }
+  std::set<const Rival*> rivals_;
+  double start_, used_;
+};
+
+double best(const std::vector<double>& times) {
+  return times.empty() ? kNothing : *std::min_element(times.begin(), times.end());
+}
 double median(std::vector<double> times) {
   if (times.empty()) return kNothing;
   auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
@@ -61,6 +99,7 @@ class Ours {
     while (now() < until && times_.size() < 3000);
   }
   double seconds() const { return median(times_); }
+  double best_seconds() const { return best(times_); }
 
   // What bounds it, for figures under their target.
   std::string bound() const {
@@ -108,7 +147,7 @@ class Ours {
 
 // A rival's side, or that of a limit.
 struct Other {
-  double best = 0;            // of a limit
+  double most = 0;            // of a limit
   std::vector<double> times;  // of a rival
   std::string problem;
 
@@ -116,13 +155,13 @@ struct Other {
     switch (goal.of) {
       case Goal::Of::Peak:
       case Goal::Of::Seconds:
-        best = std::max(best, peak_gflops());
+        most = std::max(most, peak_gflops());
         return;
       case Goal::Of::Copy:
-        best = std::max(best, copy_gbytes());
+        most = std::max(most, copy_gbytes());
         return;
       case Goal::Of::Read:
-        best = std::max(best, std::max(read_gbytes(), copy_gbytes()));
+        most = std::max(most, std::max(read_gbytes(), copy_gbytes()));
         return;
       case Goal::Of::Rival:
         if (!problem.empty()) return;
@@ -137,23 +176,29 @@ struct Other {
 
 namespace {
 
-// How a piece of work did against each goal: how many times as fast as a rival, or the share of a limit. NaN
+// How a piece of work did against a goal: how many times as fast as a rival, or the share of a limit; NaN
 // where there is nothing to compare with.
-using Ratios = std::vector<double>;
+struct Outcome {
+  double ratio, ratio_of_best, others_busy;
+};
 
 // Times all sides and prints a figure for each goal, without a target if it is a part.
-Ratios compare(const Work& work, const std::vector<Goal>& goals, bool part) {
-  Ratios ratios;
+std::vector<Outcome> compare(const Work& work, const std::vector<Goal>& goals, bool part) {
+  std::vector<Outcome> outcomes;
   std::vector<Other> others(goals.size());
   std::string failure, bound;
-  double ours = kNothing;
+  double ours = kNothing, ours_best = kNothing, busy = 0;
   try {
     Ours side(work);
+    for (const Goal& g : goals)
+      if (g.rival) g.rival->absent();  // started now
+    Others disturb(goals);
     for (int i = 0; i < side.rounds(); ++i) {
       side.round();
       for (std::size_t k = 0; k < goals.size(); ++k) others[k].round(goals[k], work);
     }
-    ours = side.seconds();
+    ours = side.seconds(), ours_best = side.best_seconds();
+    busy = disturb.busy();
     bound = side.bound();
   } catch (const std::exception& e) {
     failure = e.what();
@@ -161,17 +206,18 @@ Ratios compare(const Work& work, const std::vector<Goal>& goals, bool part) {
   for (std::size_t k = 0; k < goals.size(); ++k) {
     const Goal& goal = goals[k];
     const Other& other = others[k];
-    Figure figure{.name = work.name, .bound = bound};
+    Figure figure{.name = work.name, .bound = bound, .others_busy = busy};
     double ratio = kNothing;
     if (goal.of == Goal::Of::Rival) {
       double theirs = median(other.times);
       ratio = theirs / ours;
+      figure.ratio_of_best = best(other.times) / ours_best;
       figure.name += " against " + goal.rival->name();
       figure.value = ours * 1e3, figure.unit = "ms", figure.target = theirs / goal.share * 1e3;
       figure.reference_kind = "rival", figure.reference = theirs * 1e3, figure.by = goal.rival->name();
       figure.reason = !failure.empty() ? failure : other.problem;
     } else if (goal.of == Goal::Of::Seconds) {
-      double least = work.flops / other.best * 1e-9;
+      double least = work.flops / other.most * 1e-9;
       ratio = least / ours;
       figure.value = ours, figure.unit = "s", figure.target = goal.share;
       figure.reference_kind = "limit", figure.reference = least, figure.by = "multiply-adds";
@@ -179,17 +225,17 @@ Ratios compare(const Work& work, const std::vector<Goal>& goals, bool part) {
     } else {
       bool peak = goal.of == Goal::Of::Peak;
       double rate = (peak ? work.flops : work.bytes) / ours * 1e-9;
-      ratio = rate / other.best;
-      figure.value = rate, figure.unit = peak ? "GFLOP/s" : "GB/s", figure.target = goal.share * other.best;
+      ratio = rate / other.most;
+      figure.value = rate, figure.unit = peak ? "GFLOP/s" : "GB/s", figure.target = goal.share * other.most;
       figure.lower_is_better = false;
-      figure.reference_kind = "limit", figure.reference = other.best;
+      figure.reference_kind = "limit", figure.reference = other.most;
       figure.by = peak ? "multiply-adds" : goal.of == Goal::Of::Read ? "reading" : "copying";
       figure.reason = failure;
     }
     part ? print_part(figure) : print(figure);
-    ratios.push_back(figure.reason.empty() ? ratio : kNothing);
+    outcomes.push_back({figure.reason.empty() ? ratio : kNothing, figure.ratio_of_best, busy});
   }
-  return ratios;
+  return outcomes;
 }
 
 }  // namespace
@@ -200,16 +246,22 @@ void measure(const Work& work, const std::vector<Goal>& goals) {
 
 void Mean::add(const Work& work) {
   if (!wanted(name_) && !wanted(work.name)) return;
-  Ratios r = compare(work, {Goal::beat(rival_, 1)}, true);
+  Outcome r = compare(work, {Goal::beat(rival_, 1)}, true)[0];
   ++parts_;
-  std::isfinite(r[0]) ? logs_ += std::log(r[0]) : ++failed_;
+  busy_ = std::max(busy_, r.others_busy);
+  if (std::isfinite(r.ratio))
+    logs_ += std::log(r.ratio), best_logs_ += std::log(r.ratio_of_best);
+  else
+    ++failed_;
 }
 
 void Mean::print() const {
   if (!parts_) return;
   Figure f{.name = name_ + ", geometric mean against " + rival_.name()};
-  f.unit = "times", f.target = target_, f.lower_is_better = false, f.by = rival_.name();
+  f.unit = "times", f.target = target_, f.lower_is_better = false, f.by = rival_.name(),
+  f.others_busy = busy_;
   f.value = failed_ ? 0 : std::exp(logs_ / parts_);
+  f.ratio_of_best = failed_ ? 0 : std::exp(best_logs_ / parts_);
   if (failed_) f.reason = fmt::format("{} of {} parts could not be compared", failed_, parts_);
   bench::print(f);
 }

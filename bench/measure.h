@@ -53,7 +53,7 @@ class Mean {
  private:
   std::string name_;
   Rival& rival_;
-  double target_, logs_ = 0;
+  double target_, logs_ = 0, best_logs_ = 0, busy_ = 0;
   int parts_ = 0, failed_ = 0;
 };
 

@@ -99,19 +99,19 @@ struct Rival::Process {
     return parsed.is_object() ? parsed : give_up("it answered: " + answer.substr(0, 200));
   }
 
+  double cpu_seconds() const {
+    clockid_t clock;
+    timespec t{};
+    if (pid_ <= 0 || ::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &t) != 0) return 0;
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  }
+
   // Until the process uses no time: its threads may spin for a while after each piece of work.
   void rest() const {
-    clockid_t clock;
-    if (pid_ <= 0 || ::clock_getcpuclockid(pid_, &clock) != 0) return;
-    auto used = [&] {
-      timespec t{};
-      ::clock_gettime(clock, &t);
-      return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-    };
-    double before = used();
+    double before = cpu_seconds();
     for (double deadline = now() + 0.5; now() < deadline;) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      double after = used();
+      double after = cpu_seconds();
       if (after - before < 50e-6) return;
       before = after;
     }
@@ -201,6 +201,8 @@ const std::string& Rival::absent() {
     why = process_->facts["absent"].value(library_, name_ + " is not installed");
   return why;
 }
+
+double Rival::cpu_seconds() const { return process_->cpu_seconds(); }
 
 Rival::Times Rival::time(const std::string& work, double seconds) {
   Times times;

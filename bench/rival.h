@@ -32,6 +32,8 @@ class Rival {
   /// Seconds of runs of a piece of work, for about so long; the first request for it prepares it and runs it
   /// twice. Returns when the rival's threads are at rest, so that they do not disturb what is timed next.
   Times time(const std::string& work, double seconds);
+  /// CPU seconds that its process has used.
+  double cpu_seconds() const;
   struct Bytes {
     double value = 0;
     std::string problem;
