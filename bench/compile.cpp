@@ -51,7 +51,7 @@ std::vector<UOp> distinct_kernels(const schedule::Schedule& s) {
   return out;
 }
 
-void trace_and_schedule(const Rival& rival, const ResNet50& net) {
+void trace_and_schedule(const ScriptTimes& rival, const ResNet50& net) {
   Tensor x = pictures(64);
   double trace = median_seconds(21, [&] { net(x); });
   rival.print({"ResNet-50 forward, batch 64: trace", trace * 1e3, "ms", 1}, "resnet trace", 1e3);
@@ -109,7 +109,7 @@ void compile_models(const ResNet50& net) {
          known * 1e3, "ms", 60});
 }
 
-void cache_hits(const Rival& rival) {
+void cache_hits(const ScriptTimes& rival) {
   ScopedFlag nowhere("DEV", "NULL");
   ResNet50 net;
   for (const Tensor& t : parameters(net)) t.realize();
@@ -152,7 +152,7 @@ double process_seconds(const char* file, bool expect_llvm) {
   return seconds;
 }
 
-void process_start(const Rival& rival) {
+void process_start(const ScriptTimes& rival) {
   TemporaryCache disk;
   process_seconds(disk.file.c_str(), true);
   double s = median_seconds(15, [&] { process_seconds(disk.file.c_str(), false); });
@@ -172,7 +172,7 @@ int first_result() {
   return 0;
 }
 
-void compile(const Rival& rival) {
+void compile(const ScriptTimes& rival) {
   {
     ResNet50 net;
     for (const Tensor& t : parameters(net)) t.realize();

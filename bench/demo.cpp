@@ -1,39 +1,25 @@
-// The demo's training step: first and steady, and what it allocates.
-#include <cstdlib>
+// The demo's training step: first (a row of the graph benchmark) and steady, and what it allocates.
+#include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include "../apps/demo_net.h"
 #include "base/flags.h"
 #include "engine/engine.h"
 #include "figure.h"
 #include "graph.h"
+#include "measure.h"
 #include "runtime/device.h"
-#include <pangrad/pangrad.h>
+#include "trainer.h"
+#include <pangrad/cache.h>
 
 namespace pg::bench {
 namespace {
 
-struct Trainer {
-  datasets::Split data = datasets::fashion_mnist();
-  apps::DemoNet net;
-  optim::Adam opt{parameters(net), {}};
-  Jit<std::function<Tensor(const Tensor&, const Tensor&)>> step =
-      jit(std::function<Tensor(const Tensor&, const Tensor&)>([this](const Tensor& x, const Tensor& y) {
-        Training on;
-        Tensor pick = Tensor::randint({512}, {.high = x.size(0)});
-        Tensor loss = net(x[pick].cast(f32)).sparse_categorical_crossentropy(y[pick]);
-        opt.zero_grad();
-        loss.backward();
-        opt.step();
-        return loss;
-      }));
-  Tensor run() { return step(data.train.x, data.train.y); }
-};
-
-double timed(Trainer& t) {
+double timed(DemoTrainer& t) {
   double start = now();
   t.run().item<float>();
   return now() - start;
@@ -42,13 +28,13 @@ double timed(Trainer& t) {
 // Seconds of the first step of a new network beyond a steady one.
 double first_step() {
   cache::trim();
-  Trainer t;
+  DemoTrainer t;
   for (Tensor p : parameters(t.net)) p.realize();
   double first = timed(t);
   timed(t);
   std::vector<double> steady;
   for (int i = 0; i < 3; ++i) steady.push_back(timed(t));
-  return first - std::min({steady[0], steady[1], steady[2]});
+  return first - *std::min_element(steady.begin(), steady.end());
 }
 
 }  // namespace
@@ -60,7 +46,7 @@ void first_steps() {
       std::filesystem::temp_directory_path() / fmt::format("pangrad-bench-{}.db", ::getpid());
   {
     ScopedFlag memory_only("CACHE", 1);
-    Trainer warm;
+    DemoTrainer warm;
     for (int i = 0; i < 3; ++i) timed(warm);
   }
   {
@@ -71,15 +57,11 @@ void first_steps() {
   std::filesystem::remove(file);
 }
 
-void demo() {
-  Tensor::manual_seed(0);
-  double peak = peak_gflops();
-  Trainer t;
-  for (int i = 0; i < 4; ++i) timed(t);
-  double seconds = median_seconds(9, [&] { timed(t); });
-  constexpr double kFlops = 40e9;
-  print({"demo: steady step", seconds, "s", 0.8, true, "limit", kFlops / (peak * 1e9)});
+namespace {
 
+void memory_per_step() {
+  DemoTrainer t;
+  for (int i = 0; i < 4; ++i) timed(t);
   auto& device = runtime::device(engine::default_device());
   auto held = [&] { return static_cast<double>(device.memory().in_use + device.memory().cached); };
   auto growth = [&](bool keep) {
@@ -98,6 +80,21 @@ void demo() {
   constexpr double kBlock = 64;
   print({"demo: memory taken per step beyond the loss, every loss kept", growth(true) - kBlock, "bytes", 0,
          true, "limit", 0});
+}
+
+}  // namespace
+
+void demo() {
+  Rival::introduce();
+  Tensor::manual_seed(0);
+  auto trainer = std::make_shared<DemoTrainer>();
+  for (int i = 0; i < 3; ++i) timed(*trainer);
+  measure({.name = "demo: steady step",
+           .flops = 40e9,
+           .rival_work = "demo",
+           .run = [trainer] { timed(*trainer); }},
+          {Goal::within(0.8), Goal::beat(Rival::torch(), 2)});
+  if (wanted("demo: memory")) memory_per_step();
 }
 
 }  // namespace pg::bench

@@ -1,13 +1,14 @@
 #include "figure.h"
 
 #include <algorithm>
-#include <cstring>
-#include <thread>
+#include <cmath>
 #include <vector>
 
 #include <fmt/format.h>
 
 namespace pg::bench {
+
+std::string only_rows;
 
 double median_seconds(int runs, const std::function<void()>& f, const std::function<void()>& before) {
   std::vector<double> times;
@@ -21,80 +22,48 @@ double median_seconds(int runs, const std::function<void()>& f, const std::funct
   return times[static_cast<std::size_t>(runs / 2)];
 }
 
-void print(const Figure& f) {
-  bool met = f.lower_is_better ? f.value <= f.target : f.value >= f.target;
-  std::string reference = f.reference_kind.empty()
-                              ? ""
-                              : fmt::format(", \"{}\": {:.6g}, \"ratio\": {:.4g}", f.reference_kind,
-                                            f.reference, f.reference ? f.value / f.reference : 0);
-  fmt::print("{{\"name\": \"{}\", \"value\": {:.6g}, \"unit\": \"{}\", \"target\": {:.6g}, \"met\": {}{}}}\n",
-             f.name, f.value, f.unit, f.target, met, reference);
-  std::fflush(stdout);
+std::string json_text(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) >= ' ') out += c;
+  }
+  return out + '"';
 }
 
 namespace {
 
-void on_all_cores(const std::function<void()>& f) {
-  std::vector<std::thread> threads;
-  for (unsigned i = 1; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(f);
-  f();
-  for (auto& t : threads) t.join();
-}
+// JSON has no infinities.
+std::string number(double x) { return std::isfinite(x) ? fmt::format("{:.6g}", x) : "null"; }
 
-#if defined(__x86_64__)
-using V16 = float __attribute__((vector_size(64)));
-__attribute__((target("avx512f"), noinline)) float chains_512(int n) {
-  V16 a[12], b = V16{} + 1.0001f, c = V16{} + 1e-6f;
-  for (auto& v : a) v = c;
-  for (int i = 0; i < n; ++i)
-    for (auto& v : a) asm("vfmadd213ps %2, %1, %0" : "+v"(v) : "v"(b), "v"(c));
-  V16 s{};
-  for (auto& v : a) s += v;
-  return s[0];
+void print(const Figure& f, bool has_target) {
+  bool met = f.reason.empty() && (f.lower_is_better ? f.value <= f.target : f.value >= f.target);
+  std::string line = fmt::format("{{\"name\": {}, \"value\": {}, \"unit\": \"{}\"", json_text(f.name),
+                                 number(f.value), f.unit);
+  if (has_target) line += fmt::format(", \"target\": {}, \"met\": {}", number(f.target), met);
+  if (!f.reference_kind.empty() && f.reason.empty()) {
+    double ratio = f.lower_is_better ? f.reference / f.value : f.value / f.reference;
+    line += fmt::format(", \"{}\": {}, \"ratio\": {}", f.reference_kind, number(f.reference),
+                        std::isfinite(ratio) ? fmt::format("{:.4g}", ratio) : "null");
+  }
+  if (f.ratio_of_best > 0 && f.reason.empty())
+    line += fmt::format(", \"ratio_of_best\": {:.4g}", f.ratio_of_best);
+  if (!f.by.empty()) line += fmt::format(", \"by\": {}", json_text(f.by));
+  if (!f.reason.empty()) line += fmt::format(", \"reason\": {}", json_text(f.reason));
+  if (!f.bound.empty() && !met && has_target) line += fmt::format(", \"bound\": {}", json_text(f.bound));
+  constexpr double kQuiet = 0.1;  // cores
+  if (f.others_busy > kQuiet) line += fmt::format(", \"others_busy\": {:.2f}", f.others_busy);
+  fmt::print("{}}}\n", line);
+  std::fflush(stdout);
 }
-using V8 = float __attribute__((vector_size(32)));
-__attribute__((target("avx2,fma"), noinline)) float chains_256(int n) {
-  V8 a[12], b = V8{} + 1.0001f, c = V8{} + 1e-6f;
-  for (auto& v : a) v = c;
-  for (int i = 0; i < n; ++i)
-    for (auto& v : a) asm("vfmadd213ps %2, %1, %0" : "+x"(v) : "x"(b), "x"(c));
-  V8 s{};
-  for (auto& v : a) s += v;
-  return s[0];
-}
-#endif
 
 }  // namespace
 
-double peak_gflops() {
-#if defined(__x86_64__)
-  bool wide = __builtin_cpu_supports("avx512f");
-  constexpr int kTimes = 2'000'000;
-  double seconds = median_seconds(5, [&] {
-    on_all_cores([&] {
-      volatile float sink = wide ? chains_512(kTimes) : chains_256(kTimes);
-      (void)sink;
-    });
-  });
-  return 2.0 * 12 * (wide ? 16 : 8) * kTimes * std::max(1u, std::thread::hardware_concurrency()) / seconds *
-         1e-9;
-#else
-  return 0;
-#endif
-}
-
-double peak_gbytes() {
-  std::size_t n = std::size_t{64} << 20, cores = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<char> from(n, 1), to(n, 2);
-  double seconds = median_seconds(7, [&] {
-    std::vector<std::thread> threads;
-    std::size_t part = n / cores;
-    auto work = [&](std::size_t i) { std::memcpy(to.data() + i * part, from.data() + i * part, part); };
-    for (std::size_t i = 1; i < cores; ++i) threads.emplace_back(work, i);
-    work(0);
-    for (auto& t : threads) t.join();
-  });
-  return 2.0 * static_cast<double>(n) / seconds * 1e-9;
+void print(const Figure& f) { print(f, true); }
+void print_part(const Figure& f) { print(f, false); }
+void print_fact(const std::string& json) {
+  fmt::print("{{{}}}\n", json);
+  std::fflush(stdout);
 }
 
 }  // namespace pg::bench

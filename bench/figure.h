@@ -24,14 +24,28 @@ struct Figure {
   bool lower_is_better = true;
   std::string reference_kind = {};  // "limit" or "rival": what `reference` is
   double reference = 0;
+  std::string by = {};      // who or what the reference is: "OpenBLAS"
+  std::string reason = {};  // why there is nothing to compare with, so that it is not met
+  std::string bound = {};   // what bounds it, said where it is not met
+  // Of rivals: the same ratio of the best runs, which others on the machine disturb less than the medians; 0
+  // if none.
+  double ratio_of_best = 0;
+  // How many cores other programs took meanwhile: figures of a busy machine say little.
+  double others_busy = 0;
 };
-/// One JSON object on a line of standard output; ratio is value / reference.
+/// One JSON object on a line of standard output. "ratio" is how many times as good as the reference the value
+/// is.
 void print(const Figure& figure);
+/// The same without a target: a part of a figure that follows.
+void print_part(const Figure& figure);
+/// A line about the run itself: versions, threads. `json` is the inside of an object.
+void print_fact(const std::string& json);
+/// Text as a JSON string, quotes included.
+std::string json_text(const std::string& text);
 
-/// GFLOP/s of independent chains of multiply-adds on all cores, and GB/s of copying 64 MB on all of them,
-/// measured now.
-double peak_gflops();
-double peak_gbytes();
+/// What `./run bench group part` names besides the group: rows whose name does not contain it are left out.
+extern std::string only_rows;
+inline bool wanted(const std::string& name) { return name.find(only_rows) != std::string::npos; }
 
 void demo();
 void graph();

@@ -33,7 +33,7 @@ double fresh_seconds(int times, Make make, F f) {
   return seconds[static_cast<std::size_t>(times) / 2];
 }
 
-void nodes(const Rival& rival) {
+void nodes(const ScriptTimes& rival) {
   constexpr int kNodes = 500;
   double made = fresh_seconds(
       501, [] { return param(0, f32, shape_node(Dims{})); },
@@ -100,7 +100,7 @@ void nodes(const Rival& rival) {
   }
 }
 
-void tensors(const Rival& rival) {
+void tensors(const ScriptTimes& rival) {
   Tensor a = Tensor::empty({4, 4}), b = Tensor::empty({4, 4});
   constexpr int kTensors = 100;
   std::vector<Tensor> kept(kTensors);
@@ -157,7 +157,7 @@ void small_runs() {
 
 // Forward, backward and Adam, traced and scheduled; steps in between are run where nothing is computed, so
 // that each begins as a step of training does.
-void gpt2(const Rival& rival) {
+void gpt2(const ScriptTimes& rival) {
   ScopedFlag nowhere("DEV", "NULL");
   Gpt2 net;
   optim::Adam opt(parameters(net), {});
@@ -189,7 +189,7 @@ void gpt2(const Rival& rival) {
 }  // namespace
 
 void graph() {
-  Rival rival("graph_rival.py");
+  ScriptTimes rival("graph.py");
   nodes(rival);
   tensors(rival);
   small_runs();

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/node.h"
-#include "rival.h"
+#include "script_times.h"
 #include "tensor/cell.h"
 #include <pangrad/tensor.h>
 
@@ -15,7 +15,7 @@ inline UOp node_of(const Tensor& x) {
 }
 
 /// ResNet-50 from trace to code; process start; first steps.
-void compile(const Rival& rival);
+void compile(const ScriptTimes& rival);
 /// The demo's first training step beyond a steady one, compiled anew and from disk.
 void first_steps();
 /// What the child process of the figure of process starts does: x + 1, and its result read. Returns the exit

@@ -81,6 +81,9 @@ def binary():
     case('minimum', two, torch.minimum)
     case('copysign', two, torch.copysign)
     case('logaddexp', two, torch.logaddexp)
+    case('bits_by_name', [ints(3, 5, low=-99, high=99), ints(5, low=-99, high=99)],
+         lambda x, y: ((x & y) | (x << 3)) ^ (y >> 2))
+    case('equal_by_name', [ints(3, 5, low=0, high=3), ints(5, low=0, high=3)], lambda x, y: (x == y) & (x != 2))
     case('lerp', two + [f(3, 5, low=0, high=1)], torch.lerp)
     case('lerp.number', two, lambda x, y: torch.lerp(x, y, 0.25))
     near = [f(3, 5, low=1, high=1.0001), f(3, 5, low=1, high=1.0001)]
@@ -222,6 +225,8 @@ def movement():
     m('unsqueeze', [f(3, 2)], lambda x: x.unsqueeze(1))
     m('unsqueeze.end', [f(3, 2)], lambda x: x.unsqueeze(-1))
     m('pad', [f(2, 3)], lambda x: F.pad(x, flat_pad((1, 0), (2, 1))))
+    m('pad_to', [f(2, 3)], lambda x: F.pad(x, flat_pad((0, 2), (0, 0)), value=2.5))
+    m('shrink_to', [f(4, 5)], lambda x: x[:2])
     m('pad.value', [f(2, 3)], lambda x: F.pad(x, flat_pad((1, 2), (0, 1)), value=7.5))
     m('pad.infinity', [f(2, 3)], lambda x: F.pad(x, flat_pad((1, 0), (0, 1)), value=-math.inf))
     m('pad.negative', [f(4, 5)], lambda x: F.pad(x, flat_pad((-1, 2), (1, -3))))
@@ -320,6 +325,10 @@ def indexing():
     case('gather.last', [f(4, 5), ints(4, 3, low=0, high=5)], lambda x, i: x.gather(1, i.long()))
     case('gather.smaller', [f(4, 5), ints(2, 7, low=0, high=5)], lambda x, i: x.gather(1, i.long()))
     case('gather.middle', [f(2, 4, 3), ints(2, 2, 3, low=0, high=4)], lambda x, i: x.gather(1, i.long()))
+    case('gather.out_of_range', [f(4, 3), ints(5, 2, low=-6, high=9)],
+         lambda x, i: torch.where((i >= 0) & (i < 4), x[:, :2].gather(0, i.long().clamp(0, 3)), 0.0))
+    case('gather.of_permuted', [f(3, 4), ints(4, 3, low=0, high=3, dtype='u32')],
+         lambda x, i: np.take_along_axis(x.T, i.astype(np.int64), 1), native='numpy')
     case('scatter', [f(3, 5), ints(3, 2, low=0, high=2), f(3, 2)],
          lambda x, i, v: x.scatter(1, i.long() * 2 + torch.arange(2), v))
     case('scatter.number', [f(3, 5), ints(3, 2, low=0, high=5)], lambda x, i: x.scatter(1, i.long(), 9.0))
@@ -328,6 +337,38 @@ def indexing():
              lambda x, i, v, name=name: x.scatter_reduce(1, i.long(), v, name))
     case('scatter_reduce.amin', [f(3, 4), ints(3, 6, low=0, high=4), f(3, 6)],
          lambda x, i, v: x.scatter_reduce(1, i.long(), v, 'amin', include_self=False))
+    def met(x, i, v, how):
+        """Values that come to rows, one after the other."""
+        out = x.copy()
+        for k, r in enumerate(i.tolist()):
+            if 0 <= r < len(x):
+                out[r] = how(out[r], v[k])
+        return out
+    add = lambda a, b: a + b
+    case('index_add', [f(5, 3), ints(4, low=-1, high=6), f(4, 3)], lambda x, i, v: torch.from_numpy(
+        met(x.numpy(), i, v.numpy(), add)))
+    case('index_add.middle', [f(2, 4, 3), ints(5, low=0, high=4, dtype='u8'), f(2, 5, 3)],
+         lambda x, i, v: x.index_add(1, i.long(), v))
+    case('index_add.f16', [Input('f16', (4,)), ints(9, low=0, high=4), Input('f16', (9,))],
+         lambda x, i, v: x.index_add(0, i, v), 'f16')
+    case('index_add.sorted', [f(500, 2), ints(600, low=-9, high=59), f(600, 2)],
+         lambda x, i, v: torch.from_numpy(met(x.numpy(), i, v.numpy(), add)[:70:5]))
+    case('scatter.sorted', [f(500, 2), ints(600, 2, low=-9, high=509), f(600, 2)],
+         lambda x, i, v: torch.from_numpy(np.stack(
+             [met(x[:, c].numpy(), i[:, c], v[:, c].numpy(), lambda a, b: b) for c in (0, 1)], 1)[::37]))
+    case('scatter_reduce.sorted_mean', [f(2, 400), ints(2, 680, low=0, high=99), f(2, 680)],
+         lambda x, i, v: x.scatter_reduce(1, i.long(), v, 'mean')[:, ::37])
+    case('write.rows_sorted', [f(500, 2), ints(600, low=-499, high=509), f(600, 2)],
+         lambda x, i, v: torch.from_numpy(met(x.numpy(), torch.where(i < 0, i + 500, i), v.numpy(), lambda a, b: b)[::37]))
+    def sized(a, size, fill):
+        """Its first `size` rows, filled up."""
+        rest = torch.full((max(0, size - len(a)), *a.shape[1:]), fill, dtype=a.dtype)
+        return torch.cat([a[:size], rest])
+    case('masked_select.size', [f(3, 4), bools(3, 4)], lambda x, m: sized(x.masked_select(m), 9, -7))
+    case('masked_select.fewer', [f(3, 4), bools(4)], lambda x, m: sized(x.masked_select(m), 3, 0))
+    case('masked_select.none', [f(3), bools(3)], lambda x, m: x[:0])
+    case('nonzero.size', [ints(3, 4, low=-1, high=2)], lambda x: sized(x.nonzero(), 13, -1))
+    case('nonzero.vector', [bools(40)], lambda x: sized(x.nonzero(), 30, 0))
     case('one_hot', [ints(4, low=0, high=5)], lambda i: F.one_hot(i.long(), 5))
     case('one_hot.matrix', [ints(2, 3, low=0, high=3, dtype='u8')], lambda i: F.one_hot(i.long(), 3))
     case('one_hot.embedding', [ints(4, low=0, high=5), f(5, 3)], lambda i, w: w[i.long()])
@@ -336,10 +377,23 @@ def indexing():
     case('sort.descending', [distinct(7, 2)], lambda x: x.sort(0, descending=True)[0])
     case('sort.ties', [ints(12, low=0, high=4)], lambda x: x.sort(stable=True)[1])
     case('sort.one', [f(2, 1)], lambda x: x)
+    order = lambda x: np.argsort(x, kind='stable').astype(np.int32)[..., ::70]
+    case('sort.network', [distinct(2100)], lambda x: x.sort()[0][::70])
+    case('sort.network_ties', [ints(2100, low=-9, high=9, dtype='i8')], order, native='numpy')
+    case('sort.network_descending', [ints(2100, low=0, high=50, dtype='u32')],
+         lambda x: order(-x.astype(np.int64)), native='numpy')
+    case('sort.network_rows', [Input('f16', (3, 1500))],
+         lambda x: np.argsort(x, kind='stable').astype(np.int32)[:, ::99], native='numpy')
+    case('sort.network_specials', [special('f32')], lambda x: order(np.tile(x, 150)), native='numpy')
+    case('sort.pairs', [ints(2100, low=-9, high=9, dtype='i64')], lambda x: order(-x), native='numpy')
     case('argsort', [distinct(9)], lambda x: x.argsort())
     case('topk', [distinct(3, 7)], lambda x: x.topk(3)[0])
     case('topk.indices', [distinct(3, 7)], lambda x: x.topk(3)[1])
     case('topk.smallest', [distinct(8)], lambda x: x.topk(2, 0, largest=False)[0])
+    case('topk.none', [f(3)], lambda x: x[:0])
+    case('topk.blocks', [f(2, 3001)], lambda x: x.topk(5)[0])
+    case('topk.blocks_ties', [ints(3001, 2, low=0, high=400)],
+         lambda x: np.argsort(x, 0, kind='stable').astype(np.int32)[:7], native='numpy')
     case('write.slice', [f(4, 3), f(2, 3)], lambda x, v: written(x, slice(1, 3), v) * 2)
     case('write.column', [f(4, 3), f(4)], lambda x, v: written(x, (slice(None), 1), v))
     case('write.through_views', [f(4, 3), f(2)], lambda x, v: written(x, (slice(None, None, 2), 1), v) + 1)
@@ -364,6 +418,16 @@ def product(x, dims, keep):
     for d in sorted((d % x.ndim for d in dims), reverse=True):
         x = x.prod(d, keepdim=keep)
     return x
+
+
+def first_of_running(x, axis):
+    """The first position of the running maximum, in which NaN wins."""
+    running = np.maximum.accumulate(x, axis)
+    before = np.roll(running, 1, axis)
+    changed = ~((running == before) | ((running != running) & (before != before)))
+    positions = np.arange(x.shape[axis], dtype=np.int32)
+    np.moveaxis(changed, axis, -1)[..., 0] = False
+    return np.maximum.accumulate(np.where(changed, positions, np.int32(0)), axis)
 
 
 def reductions():
@@ -444,12 +508,22 @@ def reductions():
     case('cumsum', [f(3, 6)], lambda x: x.cumsum(0))
     case('cumsum.axis', [f(3, 6)], lambda x: x.cumsum(1))
     case('cumsum.int', [ints(9, low=-99, high=99, dtype='i8')], lambda x: x.cumsum(0))
+    case('cumsum.blocks', [f(2, 50)], lambda x: x.cumsum(1))
+    case('cumsum.levels', [f(300, 2)], lambda x: x.cumsum(0)[::7])
     case('cumsum.scalar', [f()], lambda x: x)
     case('cumprod', [f(3, 6)], lambda x: x.cumprod(1))
+    case('cumprod.blocks', [f(2, 40, low=0.8, high=1.25)], lambda x: x.cumprod(1))
+    case('cumprod.int', [ints(40, low=1, high=3)], lambda x: np.cumprod(x, dtype=np.int32), native='numpy')
     case('cummax', [distinct(3, 6)], lambda x: x.cummax(1)[0])
     case('cummax.indices', [distinct(3, 6)], lambda x: x.cummax(1)[1])
+    case('cummax.blocks', [ints(2, 60, low=-9, high=9, dtype='i8')], lambda x: x.cummax(1)[0])
+    case('cummax.first_of_ties', [ints(2, 60, low=-9, high=9)], lambda x: first_of_running(x, 1), native='numpy')
+    case('cummax.nan', [special('f32')], lambda x: np.maximum.accumulate(x[::-1]), native='numpy')
+    case('cummax.first_nan', [special('f32')], lambda x: first_of_running(x, 0), native='numpy')
+    case('cummin.positions', [distinct(50)], lambda x: x.cummin(0)[1])
     case('cummin', [distinct(3, 6)], lambda x: x.cummin(0)[0])
     case('logcumsumexp', [f(3, 6)], lambda x: x.logcumsumexp(1))
+    case('logcumsumexp.blocks', [f(2, 40, low=-9, high=9)], lambda x: x.logcumsumexp(1))
 
     case('reduce.centre', [f(4, 5)], lambda x: x - x.mean(1, keepdim=True))
     case('reduce.twice', [f(4, 5)], lambda x: x.sum(0).max())
@@ -562,6 +636,14 @@ def products():
     case('avg_pool2d.without_padding', [f(1, 2, 6, 6)],
          lambda x: F.avg_pool2d(x, 3, stride=2, padding=1, count_include_pad=False))
     case('max_pool2d.default', [distinct(1, 2, 5, 4)], lambda x: F.max_pool2d(x, 2))
+    case('max_pool2d.indices', [distinct(2, 2, 5, 6)], lambda x: F.max_pool2d(x, 2, return_indices=True)[1])
+    case('max_pool2d.indices_padded', [distinct(1, 2, 5, 4)],
+         lambda x: F.max_pool2d(x, 3, stride=2, padding=1, return_indices=True)[1])
+    case('max_pool2d.indices_ties', [ints(1, 1, 6, 6, low=0, high=3)],
+         lambda x: F.max_pool2d(x.to(t64), 3, stride=1, return_indices=True)[1])
+    case('max_unpool2d', [distinct(2, 2, 4, 6)], lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2))
+    case('max_unpool2d.size', [distinct(1, 5, 4)],
+         lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(5, 4)))
     case('max_pool2d.int', [ints(1, 2, 5, 4, low=-99, high=99, dtype='i8')],
          lambda x: F.max_pool2d(x.to(t64), 2, padding=1).to(torch.int8))
 

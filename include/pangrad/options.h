@@ -126,6 +126,13 @@ struct ScatterOptions {
   bool include_self = true;
 };
 
+/// Of masked_select and nonzero. A size makes the result so long, filled up or cut off; without one it is as
+/// long as there are elements, which has to be computed to know the shape.
+struct SelectOptions {
+  std::optional<std::int64_t> size = {};
+  double fill = 0;
+};
+
 struct SortOptions {
   bool descending = false;
 };

@@ -403,6 +403,13 @@ class PG_API Tensor {
   Tensor fmod(const Operand& other) const;
   /// Throws ValueError for an integer base with a negative or fractional number as exponent.
   Tensor pow(const Operand& other) const;
+  Tensor bitwise_and(const Operand& other) const;
+  Tensor bitwise_or(const Operand& other) const;
+  Tensor bitwise_xor(const Operand& other) const;
+  Tensor lshift(const Operand& other) const;
+  Tensor rshift(const Operand& other) const;
+  Tensor eq(const Operand& other) const;
+  Tensor ne(const Operand& other) const;
   Tensor maximum(const Operand& other) const;
   Tensor minimum(const Operand& other) const;
   Tensor clamp(const Operand& low, const Operand& high) const;
@@ -439,6 +446,10 @@ class PG_API Tensor {
   /// Widened by {before, after} for each axis; negative widths cut. Reflect needs widths less than the axis,
   /// Circular no more than it (ShapeError).
   Tensor pad(const Pairs& widths, const PadOptions& options = {}) const;
+  /// View of the front of each axis. Throws ShapeError unless a size for each, none longer.
+  Tensor shrink_to(const Shape& shape) const;
+  /// Widened at the end of each axis to a size. Throws ShapeError unless a size for each, none shorter.
+  Tensor pad_to(const Shape& shape, double value = 0) const;
   /// View of it with the axes start..end (included) merged.
   Tensor flatten(std::int64_t start = 0, std::int64_t end = -1) const;
   /// View of it with an axis split into sizes; one may be -1.
@@ -499,9 +510,17 @@ class PG_API Tensor {
   Tensor index_select(std::int64_t axis, const Tensor& index) const;
   /// This with src written at index along an axis (shapes as gather); of equal targets the last wins.
   Tensor scatter(std::int64_t axis, const Tensor& index, const Operand& src) const;
+  /// This with slices of src along an axis added at a 1-d index; src is of this shape but for that axis,
+  /// which is as long as the index. What is out of range is ignored.
+  Tensor index_add(std::int64_t axis, const Tensor& index, const Tensor& src) const;
   /// This with values of src combined at index along an axis.
   Tensor scatter_reduce(std::int64_t axis, const Tensor& index, const Tensor& src, Scatter reduce,
                         const ScatterOptions& options = {}) const;
+  /// The values where the mask, which broadcasts, is true, in row-major order: one axis. Throws DTypeError
+  /// unless it is bool.
+  Tensor masked_select(const Tensor& mask, const SelectOptions& options = {}) const;
+  /// The coordinates (i32) of the elements that are not zero, in row-major order: (n, axes).
+  Tensor nonzero(const SelectOptions& options = {}) const;
   /// Integers to a new last axis of `classes` that is 1 at the integer, else 0; i32.
   Tensor one_hot(std::int64_t classes) const;
 
@@ -575,6 +594,13 @@ class PG_API Tensor {
   /// number without braces is that extent for two axes.
   Tensor avg_pool2d(const Ints& kernel = {2, 2}, const PoolOptions& options = {}) const;
   Tensor max_pool2d(const Ints& kernel = {2, 2}, const PoolOptions& options = {}) const;
+  /// Also the position (i32) of the first greatest, in the flattened trailing axes.
+  std::pair<Tensor, Tensor> max_pool2d_with_indices(const Ints& kernel = {2, 2},
+                                                    const PoolOptions& options = {}) const;
+  /// Values put back where max_pool2d_with_indices found them, zeros elsewhere; trailing axes of `size`, else
+  /// the least that could have been pooled. ShapeError unless the indices have this shape.
+  Tensor max_unpool2d(const Tensor& indices, const Ints& kernel = {2, 2}, const PoolOptions& options = {},
+                      const Ints& size = {}) const;
   /// The trailing axes resized; keeps the dtype.
   Tensor interpolate(const Ints& size, const InterpolateOptions& options = {}) const;
   /// softmax(q k^T / sqrt(d) + mask) v for q (..., l, d), k (..., s, d), v (..., s, e); scores in at least

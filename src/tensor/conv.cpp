@@ -370,22 +370,80 @@ Tensor pool_windows(const char* op, const Tensor& x, const Pool& p, std::span<co
 
 }  // namespace
 
+namespace {
+
+// The windows of x, with the least value around it.
+Tensor windows_for_max(const char* op, const Tensor& x, const Pool& p) {
+  bool pads = std::any_of(p.padding.begin(), p.padding.end(), [](Padding e) { return e.before || e.after; });
+  Tensor padded = x;
+  if (pads) {
+    Pairs widths(static_cast<std::size_t>(x.ndim() - p.n), {0, 0});
+    for (Padding e : p.padding) widths.emplace_back(e.before, e.after);
+    Number least =
+        x.is_floating_point() ? Number(-std::numeric_limits<double>::infinity()) : Number(int_min(x.dtype()));
+    Tensor inside = x.ones_like({.dtype = DType::Bool}).pad(widths);
+    padded = inside.where(x.pad(widths), least);
+  }
+  absl::InlinedVector<Padding, 4> none(p.padding.size(), Padding{0, 0});
+  return pool_windows(op, padded, p, none);
+}
+
+}  // namespace
+
 Tensor Tensor::max_pool2d(const Ints& kernel, const PoolOptions& options) const {
   constexpr const char* kName = "max_pool";
   GraphScope scope;
   Pool p = pool_of(kName, *this, kernel, options);
-  Tensor x = *this;
-  bool pads = std::any_of(p.padding.begin(), p.padding.end(), [](Padding e) { return e.before || e.after; });
-  if (pads) {
-    Pairs widths(static_cast<std::size_t>(ndim() - p.n), {0, 0});
-    for (Padding e : p.padding) widths.emplace_back(e.before, e.after);
-    Number least =
-        is_floating_point() ? Number(-std::numeric_limits<double>::infinity()) : Number(int_min(dtype()));
-    Tensor inside = ones_like({.dtype = DType::Bool}).pad(widths);
-    x = inside.where(x.pad(widths), least);
+  return drop_axes(reduce_axes(kName, windows_for_max(kName, *this, p), Op::Max, p.mask), p.mask);
+}
+
+std::pair<Tensor, Tensor> Tensor::max_pool2d_with_indices(const Ints& kernel,
+                                                          const PoolOptions& options) const {
+  constexpr const char* kName = "max_pool";
+  GraphScope scope;
+  Pool p = pool_of(kName, *this, kernel, options);
+  Tensor in = windows_for_max(kName, *this, p), most = reduce_axes(kName, in, Op::Max, p.mask);
+  Shape spatial(std::vector<Dim>(static_cast<std::size_t>(ndim() - p.n), 1));
+  Dim count = 1;
+  for (int i = ndim() - p.n; i < ndim(); ++i) {
+    spatial.push_back(size(i));
+    count = count * size(i);
   }
-  absl::InlinedVector<Padding, 4> none(p.padding.size(), Padding{0, 0});
-  return drop_axes(reduce_axes(kName, pool_windows(kName, x, p, none), Op::Max, p.mask), p.mask);
+  // Numbered from 1, so that the zeros around them are nowhere.
+  Tensor numbers =
+      pool_windows(kName, (arange(static_cast<std::int64_t>(count)) + 1).reshape(spatial), p, p.padding);
+  Tensor hit = in == most;
+  if (is_floating_point()) hit = hit | (in != in);  // NaN wins
+  Tensor first = reduce_axes(kName, (hit & (numbers > 0)).where(numbers, int_max(i32)), Op::Min, p.mask);
+  return {drop_axes(most, p.mask), drop_axes(first, p.mask) - 1};
+}
+
+Tensor Tensor::max_unpool2d(const Tensor& indices, const Ints& kernel, const PoolOptions& options,
+                            const Ints& size) const {
+  constexpr const char* kName = "max_unpool";
+  int n = kernel.is_number() ? 2 : static_cast<int>(kernel.size());
+  if (!(indices.shape() == shape()) || ndim() <= n)
+    fail<ShapeError>(kName, "indices of shape {} for values of shape {} over {} axes", indices.shape().str(),
+                     shape().str(), n);
+  Extents window = extents(kName, "kernel", kernel, n, 1);
+  Extents stride = options.stride.empty() ? window : extents(kName, "stride", options.stride, n, 1);
+  auto padding = paddings(kName, options.padding, n);
+  Shape result;
+  std::int64_t count = 1;
+  for (int i = 0; i < ndim() - n; ++i) result.push_back(this->size(i));
+  Shape flat = result;
+  if (!size.empty() && size.size() != static_cast<std::size_t>(n))
+    fail<ShapeError>(kName, "{} sizes for {} axes", size.size(), n);
+  for (int i = 0; i < n; ++i) {
+    auto a = static_cast<std::size_t>(i);
+    std::int64_t least =
+        (this->size(ndim() - n + i) - 1) * stride[a] - padding[a].before - padding[a].after + window[a];
+    result.push_back(size.empty() ? least : size[a]);
+    count *= size.empty() ? least : size[a];
+  }
+  flat.push_back(count);
+  Tensor values = flatten(ndim() - n), at = indices.flatten(ndim() - n);
+  return zeros(flat, {.dtype = dtype()}).scatter(-1, at, values).reshape(result);
 }
 
 Tensor Tensor::avg_pool2d(const Ints& kernel, const PoolOptions& options) const {

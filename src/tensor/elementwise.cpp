@@ -263,7 +263,7 @@ Tensor Tensor::neg() const {
 Tensor Tensor::logical_not() const {
   GraphScope scope;
   detail::Value v = detail::read(*this, "logical_not");
-  return detail::computed(eq(v.node, const_like(v.node, 0)), false, v.device);
+  return detail::computed(pg::eq(v.node, const_like(v.node, 0)), false, v.device);
 }
 Tensor Tensor::bitwise_not() const {
   GraphScope scope;
@@ -392,6 +392,13 @@ Tensor Tensor::add(const Operand& other) const { return *this + other; }
 Tensor Tensor::sub(const Operand& other) const { return *this - other; }
 Tensor Tensor::mul(const Operand& other) const { return *this * other; }
 Tensor Tensor::div(const Operand& other) const { return *this / other; }
+Tensor Tensor::bitwise_and(const Operand& other) const { return *this & other; }
+Tensor Tensor::bitwise_or(const Operand& other) const { return *this | other; }
+Tensor Tensor::bitwise_xor(const Operand& other) const { return *this ^ other; }
+Tensor Tensor::lshift(const Operand& other) const { return *this << other; }
+Tensor Tensor::rshift(const Operand& other) const { return *this >> other; }
+Tensor Tensor::eq(const Operand& other) const { return *this == other; }
+Tensor Tensor::ne(const Operand& other) const { return *this != other; }
 Tensor Tensor::floor_div(const Operand& other) const {
   return detail::divide_rounded("floor_div", *this, other, Op::FloorDiv, &Tensor::floor);
 }

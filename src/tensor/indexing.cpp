@@ -1,7 +1,7 @@
 // Indexing: integers and slices as views, index tensors as rows to read or replace, gather and scatter.
 #include <algorithm>
 
-#include "tensor/ops.h"
+#include "tensor/scatter.h"
 
 namespace pg {
 namespace detail {
@@ -228,12 +228,12 @@ Rows rows_in(const char* op, const Tensor& view, const Plan& plan) {
   return r;
 }
 
+}  // namespace
+
 Tensor read_rows(const Tensor& table, const Tensor& rows, const char* op) {
   Value x = read(table, op), r = read(rows, op);
   return computed(index_rows(x.node, r.node), x.tracked, device_of(op, x, r));
 }
-
-}  // namespace
 
 void assign(const Tensor& x, const Operand& value, const char* op) {
   GraphScope scope;
@@ -301,9 +301,7 @@ void Tensor::set(std::span<const Index> index, const Operand& value) {
   Dim count = r.flat.numel(), n = r.table.size(0);
   if (!count.is_symbolic() && count == 0) return;
   // Which of the rows writes each element of the table: the last that names it.
-  Tensor rows = r.flat.reshape({1, count});
-  Tensor names = rows == positions(rows.dtype(), n, 0, 2);
-  Tensor winner = names.where(positions(i32, count, 1, 2), -1).max(1);
+  Tensor winner = Targets(r.flat.reshape({count}), n).last();
   // The rows' axes in front, as in the table.
   Tensor values = computed(pg::expand(v.node, wanted), v.tracked, v.device);
   std::vector<std::int64_t> order;
@@ -412,81 +410,8 @@ Tensor& Tensor::operator>>=(const Operand& value) {
   return *this;
 }
 
-// --- gather, scatter
-// -----------------------------------------------------------------------------------------------
-
-namespace {
-
-// Checks an index along an axis; returns the axis.
-int check_along(const char* op, const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor* src) {
-  GraphScope scope;
-  Ref shape = read(x, op).shape(), s = read(index, op).shape();
-  int a = axis_of(op, axis, shape);
-  if (!is_int(index.dtype()))
-    fail<IndexError>(op, "the index is {}: indices are integers", text(index.dtype()));
-  bool fits = rank(s) == rank(shape);
-  for (int i = 0; fits && i < rank(s); ++i) fits = i == a || dim(s, i).hi() <= dim(shape, i).hi();
-  if (!fits) fail<ShapeError>(op, "an index of shape {} along axis {} of {}", text(s), a, text(shape));
-  if (src) {
-    Ref from = read(*src, op).shape();
-    bool covers = rank(from) == rank(s);
-    for (int i = 0; covers && i < rank(s); ++i) covers = dim(s, i).hi() <= dim(from, i).hi();
-    if (!covers)
-      fail<ShapeError>(op, "an index of shape {} reads more than the source {} has", text(s), text(from));
-    if (src->dtype() != x.dtype())
-      fail<DTypeError>(op, "the source is {}, the target {}", text(src->dtype()), text(x.dtype()));
-  }
-  return a;
-}
-
-// The front of each axis, as long as another tensor's.
-Tensor cut_to(const Tensor& x, const Shape& shape, int but) {
-  Pairs bounds;
-  for (int i = 0; i < x.ndim(); ++i) bounds.emplace_back(0, i == but ? x.size(i) : shape[i]);
-  return x.shrink(bounds);
-}
-
-// An axis moved to the end.
-Tensor to_end(const Tensor& x, int axis) {
-  std::vector<std::int64_t> order;
-  for (int i = 0; i < x.ndim(); ++i)
-    if (i != axis) order.push_back(i);
-  order.push_back(axis);
-  return x.permute(order);
-}
-Tensor from_end(const Tensor& x, int axis) {
-  std::vector<std::int64_t> order;
-  for (int i = 0; i < x.ndim() - 1; ++i) order.push_back(i);
-  order.insert(order.begin() + axis, x.ndim() - 1);
-  return x.permute(order);
-}
-
-// For each element of the target along the axis (second to last) whether each element of the index (last)
-// names it.
-Tensor named(const Tensor& index, int axis, const Dim& n) {
-  Tensor at = to_end(index, axis).unsqueeze(-2);
-  return at == positions(at.dtype(), n, at.ndim() - 2, at.ndim());
-}
-
-// Padded with zeros (false) at the end of each axis.
-Tensor fill_to(const Tensor& x, const Shape& shape) {
-  Pairs widths;
-  for (int i = 0; i < x.ndim(); ++i) widths.emplace_back(0, shape[i] - x.size(i));
-  return x.pad(widths);
-}
-
-}  // namespace
-
-Tensor Tensor::gather(std::int64_t axis, const Tensor& index) const {
-  constexpr const char* kName = "gather";
-  int a = check_along(kName, *this, axis, index, nullptr);
-  Tensor x = cut_to(*this, index.shape(), a);
-  // One of n for each element of the index, others masked: this way its gradient needs no scattering.
-  Tensor rows = to_end(x, a).unsqueeze(a);
-  Tensor at = index.unsqueeze(-1);
-  Tensor hit = at == positions(at.dtype(), size(a), at.ndim() - 1, at.ndim());
-  return hit.where(rows, 0).sum(-1, {.dtype = dtype() == DType::Bool ? i32 : dtype()}).cast(dtype());
-}
+// --- by rows along an axis
+// ----
 
 Tensor Tensor::index_select(std::int64_t axis, const Tensor& index) const {
   GraphScope scope;
@@ -496,62 +421,6 @@ Tensor Tensor::index_select(std::int64_t axis, const Tensor& index) const {
   std::vector<Index> at(static_cast<std::size_t>(a), Slice{});
   at.emplace_back(index);
   return this->at(at);
-}
-
-Tensor Tensor::scatter(std::int64_t axis, const Tensor& index, const Operand& src) const {
-  constexpr const char* kName = "scatter";
-  Tensor from = src.tensor() ? *src.tensor() : index.full_like(src.number(), {.dtype = dtype()});
-  int a = check_along(kName, *this, axis, index, &from);
-  if (!index.numel().is_symbolic() && index.numel() == 0) return *this + full_like(0, {.dtype = dtype()});
-  Tensor names = named(index, a, size(a));
-  Tensor winner =
-      from_end(names.where(positions(i32, index.size(a), names.ndim() - 1, names.ndim()), -1).max(-1), a);
-  Tensor value = cut_to(from, index.shape(), -1).gather(a, winner);
-  return pg::where(fill_to(winner >= 0, shape()), fill_to(value, shape()), *this);
-}
-
-Tensor Tensor::scatter_reduce(std::int64_t axis, const Tensor& index, const Tensor& src, Scatter reduce,
-                              const ScatterOptions& options) const {
-  constexpr const char* kName = "scatter_reduce";
-  int a = check_along(kName, *this, axis, index, &src);
-  Tensor names = named(index, a, size(a));
-  Tensor from = to_end(cut_to(src, index.shape(), -1), a).unsqueeze(-2);
-  Tensor hit = fill_to(from_end(names.any(-1), a), shape());
-  auto combined = [&](Number neutral, auto how) {
-    Tensor none = names.full_like(neutral, {.dtype = dtype()});
-    return from_end(how(names.where(from, none)), a);
-  };
-  auto own = [&](Number neutral) {
-    return options.include_self ? *this : pg::where(hit, full_like(neutral, {.dtype = dtype()}), *this);
-  };
-  bool real = is_floating_point();
-  double inf = std::numeric_limits<double>::infinity();
-  Number least = real ? Number(-inf) : Number(int_min(dtype())),
-         greatest = real ? Number(inf) : Number(int_max(dtype()));
-  auto sum = [&](const Tensor& x) { return x.sum(-1, {.dtype = dtype()}); };
-  switch (reduce) {
-    case Scatter::Sum:
-      return own(0) + fill_to(combined(0, sum), shape());
-    case Scatter::Prod: {
-      Tensor p = combined(1, [](const Tensor& x) { return x.prod(-1); });
-      return own(1) * pg::where(hit, fill_to(p, shape()), full_like(1, {.dtype = dtype()}));
-    }
-    case Scatter::Mean: {
-      Tensor total = own(0) + fill_to(combined(0, sum), shape());
-      Tensor count = fill_to(from_end(sum(names.cast(dtype())), a), shape());
-      if (options.include_self) count = count + 1;
-      count = count.maximum(1);
-      return real ? total / count : total.floor_div(count);
-    }
-    case Scatter::Amax: {
-      Tensor m = combined(least, [](const Tensor& x) { return x.max(-1); });
-      return pg::where(hit, own(least).maximum(fill_to(m, shape())), *this);
-    }
-    default: {
-      Tensor m = combined(greatest, [](const Tensor& x) { return x.min(-1); });
-      return pg::where(hit, own(greatest).minimum(fill_to(m, shape())), *this);
-    }
-  }
 }
 
 Tensor Tensor::one_hot(std::int64_t classes) const {

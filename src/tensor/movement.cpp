@@ -162,6 +162,22 @@ Tensor Tensor::shrink(const Pairs& bounds) const {
   return boxed(*this, "shrink", sizes, offsets);
 }
 
+Tensor Tensor::shrink_to(const Shape& wanted) const {
+  Pairs bounds;
+  for (int i = 0; i < wanted.rank(); ++i) bounds.emplace_back(0, wanted[i]);
+  return shrink(bounds);
+}
+Tensor Tensor::pad_to(const Shape& wanted, double value) const {
+  Shape own = shape();
+  bool fits = own.rank() == wanted.rank();
+  Pairs widths;
+  for (int i = 0; fits && i < wanted.rank(); ++i) {
+    fits = wanted[i].max() >= own[i].max();
+    widths.emplace_back(0, wanted[i] - own[i]);
+  }
+  if (!fits) fail<ShapeError>("pad_to", "shape {} to {}", own.str(), wanted.str());
+  return pad(widths, {.value = value});
+}
 Tensor Tensor::pad(const Pairs& widths, const PadOptions& options) const {
   constexpr const char* kName = "pad";
   GraphScope scope;

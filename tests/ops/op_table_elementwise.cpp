@@ -133,6 +133,9 @@ void add_binary(Table& t) {
   t.add("minimum", {f({3, 5}), f({3, 5})}, PG_OP(x[0].minimum(x[1]))).grad();
   t.add("copysign", {f({3, 5}), f({3, 5})}, PG_OP(x[0].copysign(x[1])));
   t.add("logaddexp", {f({3, 5}), f({3, 5})}, PG_OP(x[0].logaddexp(x[1]))).tol(6, 4).grad();
+  t.add("bits_by_name", {ints({3, 5}, -99, 99), ints({5}, -99, 99)},
+        PG_OP(x[0].bitwise_and(x[1]).bitwise_or(x[0].lshift(3)).bitwise_xor(x[1].rshift(2))));
+  t.add("equal_by_name", {ints({3, 5}, 0, 3), ints({5}, 0, 3)}, PG_OP(x[0].eq(x[1]) & x[0].ne(2)));
   t.add("lerp", {f({3, 5}), f({3, 5}), f({3, 5}, 0, 1)}, PG_OP(x[0].lerp(x[1], x[2]))).golden(8, 2).grad();
   t.add("lerp.number", {f({3, 5}), f({3, 5})}, PG_OP(x[0].lerp(x[1], 0.25))).golden(8, 2).grad();
   t.add("isclose", {f({3, 5}, 1, 1.0001), f({3, 5}, 1, 1.0001)}, PG_OP(x[0].isclose(x[1])));

@@ -43,6 +43,8 @@ void add_indexing(Table& t) {
   t.add("gather.last", {f({4, 5}), ints({4, 3}, 0, 5)}, PG_OP(x[0].gather(1, x[1]))).grad();
   t.add("gather.smaller", {f({4, 5}), ints({2, 7}, 0, 5)}, PG_OP(x[0].gather(1, x[1]))).grad();
   t.add("gather.middle", {f({2, 4, 3}), ints({2, 2, 3}, 0, 4)}, PG_OP(x[0].gather(1, x[1]))).grad();
+  t.add("gather.out_of_range", {f({4, 3}), ints({5, 2}, -6, 9)}, PG_OP(x[0].gather(0, x[1]))).grad();
+  t.add("gather.of_permuted", {f({3, 4}), ints({4, 3}, 0, 3, u32)}, PG_OP(x[0].T().gather(1, x[1])));
   t.add("scatter", {f({3, 5}), ints({3, 2}, 0, 2), f({3, 2})},
         PG_OP(x[0].scatter(1, x[1] * 2 + Tensor::arange(2), x[2])));
   t.add("scatter.number", {f({3, 5}), ints({3, 2}, 0, 5)}, PG_OP(x[0].scatter(1, x[1], 9.0)));
@@ -60,6 +62,36 @@ void add_indexing(Table& t) {
         PG_OP(x[0].scatter_reduce(1, x[1], x[2], Scatter::Amax)));
   t.add("scatter_reduce.amin", {f({3, 4}), ints({3, 6}, 0, 4), f({3, 6})},
         PG_OP(x[0].scatter_reduce(1, x[1], x[2], Scatter::Amin, {.include_self = false})));
+  t.add("index_add", {f({5, 3}), ints({4}, -1, 6), f({4, 3})}, PG_OP(x[0].index_add(0, x[1], x[2])))
+      .tol(4, 4)
+      .grad();
+  t.add("index_add.middle", {f({2, 4, 3}), ints({5}, 0, 4, u8), f({2, 5, 3})},
+        PG_OP(x[0].index_add(1, x[1], x[2])))
+      .tol(5, 6);
+  t.add("index_add.f16", {of(f16, {4}, -2, 2), ints({9}, 0, 4), of(f16, {9}, -2, 2)},
+        PG_OP(x[0].index_add(0, x[1], x[2])))
+      .tol(2, 8);
+  // Large enough for the index to be sorted.
+  t.add("index_add.sorted", {f({500, 2}), ints({600}, -9, 59), f({600, 2})},
+        PG_OP(x[0].index_add(0, x[1], x[2])[Slice{0, 70, 5}]))
+      .tol(30, 30);
+  t.add("scatter.sorted", {f({500, 2}), ints({600, 2}, -9, 509), f({600, 2})},
+        PG_OP(x[0].scatter(0, x[1], x[2])[Slice{.step = 37}]));
+  t.add("scatter_reduce.sorted_mean", {f({2, 400}), ints({2, 680}, 0, 99), f({2, 680})},
+        PG_OP(x[0].scatter_reduce(1, x[1], x[2], Scatter::Mean)[{Slice{}, Slice{.step = 37}}]))
+      .tol(16, 16);
+  t.add("write.rows_sorted", {f({500, 2}), ints({600}, -499, 509), f({600, 2})},
+        PG_OP([](Tensor a, const Tensor& rows, const Tensor& v) {
+          a[rows] = v;
+          return a[Slice{.step = 37}];
+        }(x[0].clone(), x[1], x[2])));
+  t.add("masked_select.size", {f({3, 4}), bools({3, 4})},
+        PG_OP(x[0].masked_select(x[1], {.size = 9, .fill = -7})))
+      .grad();
+  t.add("masked_select.fewer", {f({3, 4}), bools({4})}, PG_OP(x[0].masked_select(x[1], {.size = 3})));
+  t.add("masked_select.none", {f({3}), bools({3})}, PG_OP(x[0].masked_select(x[1], {.size = 0})));
+  t.add("nonzero.size", {ints({3, 4}, -1, 2)}, PG_OP(x[0].nonzero({.size = 13, .fill = -1})));
+  t.add("nonzero.vector", {bools({40})}, PG_OP(x[0].nonzero({.size = 30})));
   t.add("one_hot", {ints({4}, 0, 5)}, PG_OP(x[0].one_hot(5)));
   t.add("one_hot.matrix", {ints({2, 3}, 0, 3, u8)}, PG_OP(x[0].one_hot(3)));
   t.add("one_hot.embedding", {ints({4}, 0, 5), f({5, 3})}, PG_OP(x[0].one_hot(5).cast(f32).matmul(x[1])))
@@ -70,10 +102,23 @@ void add_indexing(Table& t) {
   t.add("sort.descending", {distinct({7, 2})}, PG_OP(x[0].sort(0, {.descending = true}).first)).grad();
   t.add("sort.ties", {ints({12}, 0, 4)}, PG_OP(x[0].sort().second));
   t.add("sort.one", {f({2, 1})}, PG_OP(x[0].sort().first));
+  // Long enough for a network: of keys, and of pairs where keys do not fit.
+  t.add("sort.network", {distinct({2100})}, PG_OP(x[0].sort().first[Slice{.step = 70}]));
+  t.add("sort.network_ties", {ints({2100}, -9, 9, i8)}, PG_OP(x[0].sort().second[Slice{.step = 70}]));
+  t.add("sort.network_descending", {ints({2100}, 0, 50, u32)},
+        PG_OP(x[0].sort(0, {.descending = true}).second[Slice{.step = 70}]));
+  t.add("sort.network_rows", {of(f16, {3, 1500}, -2, 2)},
+        PG_OP(x[0].sort(1).second[{Slice{}, Slice{.step = 99}}]));
+  t.add("sort.network_specials", {special(f32)}, PG_OP(x[0].repeat({150}).sort().second[Slice{.step = 70}]));
+  t.add("sort.pairs", {ints({2100}, -9, 9, i64)},
+        PG_OP(x[0].sort(0, {.descending = true}).second[Slice{.step = 70}]));
   t.add("argsort", {distinct({9})}, PG_OP(x[0].argsort()));
   t.add("topk", {distinct({3, 7})}, PG_OP(x[0].topk(3).first)).grad();
   t.add("topk.indices", {distinct({3, 7})}, PG_OP(x[0].topk(3).second));
   t.add("topk.smallest", {distinct({8})}, PG_OP(x[0].topk(2, 0, {.largest = false}).first)).grad();
+  t.add("topk.none", {f({3})}, PG_OP(x[0].topk(0).first));
+  t.add("topk.blocks", {f({2, 3001})}, PG_OP(x[0].topk(5).first));
+  t.add("topk.blocks_ties", {ints({3001, 2}, 0, 400)}, PG_OP(x[0].topk(7, 0, {.largest = false}).second));
 
   // A write is a value too.
   t.add("write.slice", {f({4, 3}), f({2, 3})}, PG_OP([](Tensor a, const Tensor& v) {

@@ -33,6 +33,8 @@ void add_movement(Table& t) {
   t.add("unsqueeze.end", {f({3, 2})}, PG_OP(x[0].unsqueeze(-1))).grad();
 
   t.add("pad", {f({2, 3})}, PG_OP(x[0].pad({{1, 0}, {2, 1}}))).grad();
+  t.add("pad_to", {f({2, 3})}, PG_OP(x[0].pad_to({4, 3}, 2.5))).grad();
+  t.add("shrink_to", {f({4, 5})}, PG_OP(x[0].shrink_to({2, 5}))).grad();
   t.add("pad.value", {f({2, 3})}, PG_OP(x[0].pad({{1, 2}, {0, 1}}, {.value = 7.5}))).grad();
   t.add("pad.infinity", {f({2, 3})}, PG_OP(x[0].pad({{1, 0}, {0, 1}}, {.value = -HUGE_VAL})));
   t.add("pad.negative", {f({4, 5})}, PG_OP(x[0].pad({{-1, 2}, {1, -3}}))).grad();

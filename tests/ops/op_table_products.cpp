@@ -203,6 +203,20 @@ void add_pooling(Table& t) {
   t.add("max_pool2d.one_axis", {distinct({2, 3, 8})}, PG_OP(x[0].max_pool2d({2}))).grad();
   t.add("avg_pool2d.one_axis", {f({2, 3, 8})}, PG_OP(x[0].avg_pool2d({2}))).tol(8, 2).grad();
   t.add("max_pool2d.default", {distinct({1, 2, 5, 4})}, PG_OP(x[0].max_pool2d())).grad();
+  t.add("max_pool2d.indices", {distinct({2, 2, 5, 6})}, PG_OP(x[0].max_pool2d_with_indices().second));
+  t.add("max_pool2d.indices_padded", {distinct({1, 2, 5, 4})},
+        PG_OP(x[0].max_pool2d_with_indices({3, 3}, {.stride = 2, .padding = 1}).second));
+  t.add("max_pool2d.indices_ties", {ints({1, 1, 6, 6}, 0, 3)},
+        PG_OP(x[0].max_pool2d_with_indices({3, 3}, {.stride = 1}).second));
+  t.add("max_unpool2d", {distinct({2, 2, 4, 6})}, PG_OP([](const Tensor& a) {
+          auto [values, at] = a.max_pool2d_with_indices();
+          return values.max_unpool2d(at);
+        }(x[0])))
+      .grad();
+  t.add("max_unpool2d.size", {distinct({1, 5, 4})}, PG_OP([](const Tensor& a) {
+          auto [values, at] = a.max_pool2d_with_indices();
+          return values.max_unpool2d(at, {2, 2}, {}, {5, 4});
+        }(x[0])));
   t.add("max_pool2d.int", {ints({1, 2, 5, 4}, -99, 99, i8)}, PG_OP(x[0].max_pool2d({2, 2}, {.padding = 1})));
 }
 

@@ -133,12 +133,22 @@ void add_running(Table& t) {
   t.add("cumsum.axis", {f({3, 6})}, PG_OP(x[0].cumsum(1))).tol(8, 8).grad();
   t.add("cumsum.int", {ints({9}, -99, 99, i8)}, PG_OP(x[0].cumsum()));
   t.add("cumsum.long", {f({700})}, PG_OP(x[0].cumsum())).tol(700, 40);
+  t.add("cumsum.blocks", {f({2, 50})}, PG_OP(x[0].cumsum(1))).tol(50, 40).grad();
+  t.add("cumsum.levels", {f({300, 2})}, PG_OP(x[0].cumsum(0)[Slice{.step = 7}])).tol(300, 40);
   t.add("cumsum.scalar", {f({})}, PG_OP(x[0].cumsum()));
   t.add("cumprod", {f({3, 6})}, PG_OP(x[0].cumprod(1))).tol(8).grad();
+  t.add("cumprod.blocks", {f({2, 40}, 0.8, 1.25)}, PG_OP(x[0].cumprod(1))).tol(40).grad();
+  t.add("cumprod.int", {ints({40}, 1, 3)}, PG_OP(x[0].cumprod()));
   t.add("cummax", {distinct({3, 6})}, PG_OP(x[0].cummax(1).first)).grad();
   t.add("cummax.indices", {distinct({3, 6})}, PG_OP(x[0].cummax(1).second));
+  t.add("cummax.blocks", {ints({2, 60}, -9, 9, i8)}, PG_OP(x[0].cummax(1).first));
+  t.add("cummax.first_of_ties", {ints({2, 60}, -9, 9)}, PG_OP(x[0].cummax(1).second));
+  t.add("cummax.nan", {special(f32)}, PG_OP(x[0].flip(0).cummax().first));
+  t.add("cummax.first_nan", {special(f32)}, PG_OP(x[0].cummax().second));
+  t.add("cummin.positions", {distinct({50})}, PG_OP(x[0].cummin().second));
   t.add("cummin", {distinct({3, 6})}, PG_OP(x[0].cummin(0).first)).grad();
   t.add("logcumsumexp", {f({3, 6})}, PG_OP(x[0].logcumsumexp(1))).tol(12, 4).grad();
+  t.add("logcumsumexp.blocks", {f({2, 40}, -9, 9)}, PG_OP(x[0].logcumsumexp(1))).tol(60, 10).grad();
 }
 
 // A reduction whose result meets its operand again, and reductions of reductions: where fusion has choices.

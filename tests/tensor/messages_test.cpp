@@ -143,6 +143,35 @@ TEST(Messages, Values) {
   EXPECT_EQ(value([] { Variable("n", 1, 4).bind(5); }), "[bind] 5 is outside 1..4, the bounds of n");
 }
 
+TEST(Messages, IndexAdd) {
+  Tensor x = x34(), at = Tensor::of({0, 2});
+  EXPECT_EQ(message<ShapeError>([&] { x.index_add(0, at, Tensor::zeros({3, 4})); }),
+            "[index_add] an index of shape (2) and a source of shape (3, 4) along axis 0 of (3, 4)");
+  EXPECT_EQ(message<ShapeError>([&] { x.index_add(1, at.unsqueeze(0), x); }),
+            "[index_add] an index of shape (1, 2) and a source of shape (3, 4) along axis 1 of (3, 4)");
+  EXPECT_EQ(message<IndexError>([&] { x.index_add(0, at.cast(f32), Tensor::zeros({2, 4})); }),
+            "[index_add] the index is f32: indices are integers");
+  EXPECT_EQ(message<DTypeError>([&] { x.index_add(0, at, Tensor::zeros({2, 4}, {.dtype = i32})); }),
+            "[index_add] the source is i32, the target f32");
+  EXPECT_EQ(message<IndexError>([&] { x.index_add(2, at, x); }),
+            "[index_add] axis 2 is out of range for shape (3, 4)");
+}
+
+TEST(Messages, Selections) {
+  Tensor x = x34();
+  EXPECT_EQ(message<DTypeError>([&] { x.masked_select(x); }), "[masked_select] the mask is f32, not bool");
+  EXPECT_EQ(message<ShapeError>([&] { x.masked_select(x5() > 0); }),
+            "[masked_select] shapes (3, 4) and (5) do not broadcast");
+  EXPECT_EQ(message<ValueError>([&] { x.nonzero({.size = -1}); }), "[nonzero] a size of -1");
+  EXPECT_EQ(message<ShapeError>([&] { x.pad_to({3, 3}); }), "[pad_to] shape (3, 4) to (3, 3)");
+  EXPECT_EQ(message<ShapeError>([&] { x.pad_to({3}); }), "[pad_to] shape (3, 4) to (3)");
+  Tensor image = Tensor::zeros({1, 2, 2});
+  EXPECT_EQ(message<ShapeError>([&] { image.max_unpool2d(x.cast(i32)); }),
+            "[max_unpool] indices of shape (3, 4) for values of shape (1, 2, 2) over 2 axes");
+  EXPECT_EQ(message<ShapeError>([&] { image.max_unpool2d(image.cast(i32), {2, 2}, {}, {4}); }),
+            "[max_unpool] 1 sizes for 2 axes");
+}
+
 TEST(Messages, Gradients) {
   EXPECT_EQ(message<ShapeError>([] { (x5().requires_grad() * 2).backward(); }),
             "[backward] shape (5) is no scalar: reduce it, or say what gradient comes in");

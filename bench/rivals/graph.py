@@ -168,4 +168,4 @@ for part in (nodes, tensors, first_result, resnet, gpt2):
   try:
     part()
   except Exception as e:
-    print(f"graph_rival.py: {part.__name__}: {e!r}", file=sys.stderr)
+    print(f"graph.py: {part.__name__}: {e!r}", file=sys.stderr)
