@@ -110,12 +110,15 @@ double CostModel::misses(const Tile& tile, std::size_t access) const {
   auto size = static_cast<double>(itemsize(a.dtype));
   double step = std::abs(static_cast<double>(a.strides[inner].value)) * size;
   if (!a.strides[inner].regular || tile.lane == static_cast<int>(inner)) return 0;
-  // Copies that are neighbours in memory share lines.
-  double lines = 1;
+  // Copies that are neighbours in memory share lines, and lines that are neighbours come cheaper.
+  double runs = 1, length = 1;
   auto spread = [&](int loop, double amount) {
     const Stride& s = a.strides[static_cast<std::size_t>(loop)];
     double gap = s.regular ? std::abs(static_cast<double>(s.value)) * size : 64;
-    lines *= gap == 0 ? 1 : std::max(1.0, amount * std::min(1.0, gap / 64));
+    if (gap >= 64)
+      runs *= amount;
+    else if (gap > 0)
+      length *= std::max(1.0, amount * gap / 64);
   };
   for (std::size_t i = 0; i < 2; ++i)
     if (tile.loop[i] >= 0)
@@ -123,14 +126,14 @@ double CostModel::misses(const Tile& tile, std::size_t access) const {
              static_cast<double>(tile.amount[i] * (tile.loop[i] == tile.lane ? tile.lanes : 1)));
   if (tile.lane >= 0 && tile.lane != tile.loop[0] && tile.lane != tile.loop[1])
     spread(tile.lane, static_cast<double>(tile.lanes));
+  double lines = runs * length;
   double fresh = std::min(1.0, step / 64);  // share of them that are new at each turn
   // Steps of a page share few sets of the caches.
   bool crowded = step >= 4096 && std::fmod(step, 4096) == 0;
   double footprint = static_cast<double>(k_.extent(inner)) * lines * fresh * 64 * (crowded ? 8 : 1);
-  double wait = footprint > static_cast<double>(t_.l2)       ? 10
-                : footprint > static_cast<double>(t_.l1) / 2 ? 3
-                                                             : 0.2;
-  return lines * fresh * wait;
+  bool far = footprint >= static_cast<double>(t_.l2);
+  double wait = far ? 10 : footprint > static_cast<double>(t_.l1) / 2 ? 3 : 0.2;
+  return runs * (1 + (far ? 0.4 : 0.8) * (length - 1)) * fresh * wait;
 }
 
 CostModel::Cost CostModel::cost(const Tile& tile) const {
@@ -194,7 +197,7 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     double often = share(mask);
     if (mask & main_) {
       double direct = n * each + misses(tile, a);
-      if (stageable_[a]) {
+      if (stageable_[a] && tile.lane < static_cast<int>(k_.outputs)) {
         double lines = lane_matters ? n * lanes * static_cast<double>(itemsize(access.dtype)) / 64 : n / 16;
         bool near = amortise * lines * 64 < static_cast<double>(t_.l1) * 0.75;
         double staged = n * 0.5 + (near ? 0 : lines * 64 / t_.l2_bytes_per_cycle) + steps_of_staged(tile, a);

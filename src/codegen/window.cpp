@@ -18,6 +18,7 @@ struct Coordinate {
   std::int64_t step = 0;  // in memory
   std::vector<std::pair<std::size_t, std::int64_t>> terms;
   std::int64_t least = 0, size = 1;
+  std::int64_t reach = 1;  // size by the loops of the reduction alone
 };
 
 class Windows {
@@ -87,6 +88,7 @@ class Windows {
       c.least += std::min<std::int64_t>(0, last);
       c.size += std::abs(last);
       panel_ |= std::uint64_t{1} << i;
+      if (i >= k_.outputs) c.reach = c.size;
     };
     bool slides = false;
     for (std::size_t i = k_.body; i-- > 0;) {
@@ -98,7 +100,7 @@ class Windows {
       if (!k_.loops[i].src(0).is_const()) return false;
       bool output = i < k_.outputs;
       auto same_line = std::find_if(coordinates_.begin(), coordinates_.end(), [&](const Coordinate& c) {
-        return step % c.step == 0 && step / c.step < c.size;
+        return step % c.step == 0 && step / c.step < c.reach;
       });
       if (same_line != coordinates_.end()) {
         slides = true;

@@ -51,6 +51,15 @@ double own_work(Ref n) {
 
 double elements(Ref n) { return static_cast<double>(max_numel(shape_of(n))); }
 
+// A sum of products that is worth loops made for it alone.
+bool is_large_product(Ref n) {
+  constexpr double kLarge = 1 << 18;
+  if (!n.is(Op::Reduce) || n.reduce_op() != Op::Add) return false;
+  Ref value = n.src(0);
+  while (value.is(Op::Cast) || value.has(kMovement)) value = value.src(0);
+  return value.is(Op::Mul) && elements(n.src(0)) >= kLarge;
+}
+
 }  // namespace
 
 Ref storage_node(Ref n) {
@@ -219,16 +228,21 @@ bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
   double evals = 0, size = elements(n);
   bool in_reduce = false;
   std::int64_t loops = 0;
+  bool second = false;
   for (int id : entries) {
     const Entry& e = entries_[static_cast<std::size_t>(id)];
     evals += e.evals;
     in_reduce |= e.in_reduce;
-    loops = std::max(loops, kernels_[static_cast<std::size_t>(e.kernel)].next_range);
+    const KernelPlan& kernel = kernels_[static_cast<std::size_t>(e.kernel)];
+    loops = std::max(loops, kernel.next_range);
+    second |= kernel.product && !same(kernel.product, n);
   }
   // A reduction is computed once: not again per user, nor per iteration of a loop it does not depend on. And
   // a kernel has so many loops at most: a sum of very many reductions reads the rest.
   constexpr std::int64_t kLoops = 24;
-  if (n.is(Op::Reduce)) return entries.size() > 1 || in_reduce || evals * 4 > size * 5 || loops > kLoops;
+  if (n.is(Op::Reduce))
+    return entries.size() > 1 || in_reduce || evals * 4 > size * 5 || loops > kLoops ||
+           (second && is_large_product(n));
   double work = work_.at(n.node());
   // What expands from few elements (one-hot, masks, broadcasts) is cheaper to make again than to read.
   if (inputs_.at(n.node()) * 4 <= size && work <= 16) return false;
@@ -401,6 +415,7 @@ void Planner::children_of(Entry& e) {
     case Op::Arange:
       return;
     case Op::Reduce: {
+      if (is_large_product(n)) kernels_[static_cast<std::size_t>(e.kernel)].product = n;
       Ref shape = shape_of(n.src(0));
       Index index = e.index;
       double evals = e.evals;

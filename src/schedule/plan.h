@@ -44,6 +44,7 @@ struct KernelPlan {
   Ref part{};                          // where in an element of the buffer it is stored, in units of its size
   int value = -1;                      // entry
   Ref copy_of{};                       // a Copy: what it reads
+  Ref product{};                       // the large sum of products it computes: one, whose loops all else follows
   absl::flat_hash_set<Node*> reads{};  // stored nodes it loads
 };
 
