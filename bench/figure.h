@@ -39,5 +39,6 @@ void kernels();
 void launch();
 void pipelines();
 void rules();
+void steady();
 
 }  // namespace pg::bench

@@ -1,4 +1,5 @@
-// pangrad-bench [demo | graph | kernels | launch | pipelines | rules]: figures as JSON lines; all of them without a name.
+// pangrad-bench [demo | graph | kernels | launch | pipelines | rules | steady]: figures as JSON lines; all of
+// them without a name.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -12,12 +13,10 @@ int main(int argc, char** argv) try {
   const struct {
     const char* name;
     void (*run)();
-  } groups[] = {{"graph", pg::bench::graph},
-                {"kernels", pg::bench::kernels},
-                {"launch", pg::bench::launch},
-                {"rules", pg::bench::rules},
-                {"demo", pg::bench::demo},
-                {"pipelines", pg::bench::pipelines}};
+  } groups[] = {{"graph", pg::bench::graph},   {"kernels", pg::bench::kernels},
+                {"launch", pg::bench::launch}, {"rules", pg::bench::rules},
+                {"demo", pg::bench::demo},     {"pipelines", pg::bench::pipelines},
+                {"steady", pg::bench::steady}};
   bool found = false;
   for (const auto& g : groups)
     if (only.empty() || only == g.name) {
@@ -25,8 +24,10 @@ int main(int argc, char** argv) try {
       found = true;
     }
   if (found) return 0;
-  std::fprintf(stderr, "pangrad-bench: no group \"%s\"; there are demo, graph, kernels, launch, pipelines, rules\n",
-               only.c_str());
+  std::fprintf(
+      stderr,
+      "pangrad-bench: no group \"%s\"; there are demo, graph, kernels, launch, pipelines, rules, steady\n",
+      only.c_str());
   return 1;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "pangrad-bench: %s\n", e.what());
