@@ -14,10 +14,10 @@ Ref lower_with(Ref kernel, const std::vector<Opt>& options, const Target& target
   Ref k = kernel;
   for (const Opt& o : options) k = apply(k, o);
   k = expand(k);
-  k = rewrite(k, rules::symbolic(), {.name = "simplify expanded"});
+  k = rewrite(k, rules::symbolic(), {.name = "simplify expanded", .optional = true});
   k = rewrite(k, rules::decompose(), {.name = "decompose", .ctx = const_cast<Target*>(&target)});
   k = lower_indices(k, target);
-  k = rewrite(k, rules::late(), {.name = "late"});
+  k = rewrite(k, rules::late(), {.name = "late", .optional = true});
   return linearize(k, target);
 }
 
