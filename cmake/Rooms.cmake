@@ -38,3 +38,23 @@ function(pg_module name)
   endforeach()
   install(TARGETS pangrad_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
+
+# pg_code_version(<room> OF <rooms...>): the room can include "code_version.h", a digest of the sources of the others.
+function(pg_code_version room)
+  cmake_parse_arguments(arg "" "" "OF" ${ARGN})
+  set(sources)
+  foreach(of IN LISTS arg_OF)
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${of}/*.cpp ${PROJECT_SOURCE_DIR}/src/${of}/*.h
+         ${PROJECT_SOURCE_DIR}/src/${of}/*.def)
+    list(APPEND sources ${found})
+  endforeach()
+  set(header ${PROJECT_BINARY_DIR}/generated/code_version.h)
+  add_custom_command(
+    OUTPUT ${header}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${header} -DROOT=${PROJECT_SOURCE_DIR} "-DROOMS=${arg_OF}" -P
+            ${PROJECT_SOURCE_DIR}/cmake/CodeVersion.cmake
+    DEPENDS ${sources} ${PROJECT_SOURCE_DIR}/cmake/CodeVersion.cmake
+    COMMENT "Digest of the kernel compiler" VERBATIM)
+  target_sources(pg_${room} PRIVATE ${header})
+  target_include_directories(pg_${room} PRIVATE ${PROJECT_BINARY_DIR}/generated)
+endfunction()

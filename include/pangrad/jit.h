@@ -2,11 +2,21 @@
 // records what it computed, later ones run the recording on the tensors they are given, without f.
 //
 // A recording is only used where it is faithful. It holds for one combination of shapes, dtypes and devices
-// of the tensor arguments and of values of the others: another combination is recorded anew. Tensors that f
-// reaches otherwise (parameters, data, optimiser state) are looked up at each call, so what was assigned to
-// them in between is seen, and what f writes to them is written again; random numbers go on. What f does
-// besides computing tensors (printing, counting) happens in the first two calls only. Reading a value (item,
-// to_vector, data-dependent branches) while recording is a CaptureError.
+// of the tensor arguments, of which of them share storage, and of values of the others: another combination
+// is recorded anew. Symbolic sizes and positions (a Dim as argument, the shape of a tensor) may be bound to
+// other values without that. Tensors that f reaches otherwise (parameters, data, optimiser state) are looked
+// up at each call, so what was assigned to them in between is seen, and what f writes to them is written
+// again; random numbers go on. Where such a handle was rebound or destroyed since, where a mark or a gradient
+// is there that was not or the other way round, or another seed was set, f is recorded anew.
+//
+// What cannot be replayed is a CaptureError of the call that records: reading a value (item, to_vector, the
+// value of a symbolic size) inside f, rebinding a tensor inside f that is older than the call (write to it
+// instead), seeding, and gradients that would flow out of f into what its arguments were computed from.
+//
+// The rest of the program is not seen: numbers and flags that f reaches by reference, and data of the host
+// that it makes tensors of, stay what they were when it was recorded (pass them as arguments), and what f
+// does besides computing tensors (printing, counting) happens in the first two calls only. What f returns has
+// no history: backward() belongs inside.
 #pragma once
 
 #include <cstring>
@@ -16,25 +26,41 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
+#include <pangrad/fields.h>
 #include <pangrad/tensor.h>
 
 namespace pg {
 
 namespace detail {
 
+/// What a call was given: its tensors, the handles they came in, symbolic numbers, and a text that tells
+/// apart everything else.
+struct JitCall {
+  std::vector<Tensor> inputs;
+  std::vector<const Tensor*> handles;
+  std::vector<Dim> dims;
+  std::string key;
+};
+/// What it returned: tensors, and the lengths of the vectors among them.
+struct JitResults {
+  std::vector<Tensor> tensors;
+  std::vector<std::size_t> lengths;
+};
+
 /// The recordings of one function, whatever its signature: what jit<F> is made of.
 class PG_API Captures {
  public:
-  using Body = std::function<std::vector<Tensor>()>;
+  using Body = std::function<JitResults()>;
   Captures();
   ~Captures();
   Captures(Captures&&) noexcept;
   Captures& operator=(Captures&&) noexcept;
-  /// Runs, records or replays. `key` tells apart what is not a tensor.
-  std::vector<Tensor> run(std::span<const Tensor> inputs, const std::string& key, const Body& body);
+  /// Runs, records or replays.
+  JitResults run(const JitCall& call, const Body& body);
   /// How many recordings there are.
   std::size_t size() const;
   void clear();
@@ -45,70 +71,111 @@ class PG_API Captures {
 };
 
 template <class T>
-struct is_tuple : std::false_type {};
+struct IsTensorTuple : std::false_type {};
 template <class... T>
-struct is_tuple<std::tuple<T...>> : std::true_type {};
+struct IsTensorTuple<std::tuple<T...>> : std::true_type {};
 template <class A, class B>
-struct is_tuple<std::pair<A, B>> : std::true_type {};
+struct IsTensorTuple<std::pair<A, B>> : std::true_type {};
 
 // Sorts an argument: tensors to the inputs, everything else to the key.
 template <class A>
-void jit_argument(const A& a, std::vector<Tensor>& inputs, std::string& key) {
+void jit_argument(const A& a, JitCall& call) {
   using T = std::remove_cvref_t<A>;
+  std::string& key = call.key;
   if constexpr (std::is_base_of_v<Tensor, T>) {
-    inputs.push_back(a);
-    key += 't';
+    key += a.defined() ? 't' : 'e';
+    if (!a.defined()) return;
+    call.inputs.push_back(a);
+    call.handles.push_back(&a);
+  } else if constexpr (std::is_same_v<T, Dim>) {
+    if (a.is_symbolic()) {
+      key += 'd';
+      call.dims.push_back(a);
+    } else {
+      key += 'i' + a.str() + ';';
+    }
   } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
-    key += 'n';
+    key += typeid(T).name();
     key.append(reinterpret_cast<const char*>(&a), sizeof a);
-  } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+  } else if constexpr (IsText<T>) {
     std::string_view text(a);
     key += 's' + std::to_string(text.size()) + ':';
     key += text;
+  } else if constexpr (HasFields<T>) {
+    key += typeid(T).name();
+    walk_tensors(a, [&](const std::string& name, const Tensor& tensor) {
+      key += name + '=';
+      jit_argument(tensor, call);
+    });
+    key += '.';
+  } else if constexpr (IsTensorTuple<T>::value) {
+    key += '(';
+    std::apply([&](const auto&... item) { (jit_argument(item, call), ...); }, a);
+    key += ')';
   } else if constexpr (requires { a.begin(), a.end(); }) {
     key += '[';
-    for (const auto& item : a) jit_argument(item, inputs, key);
+    for (auto&& item : a) {
+      static_assert(std::is_lvalue_reference_v<decltype(item)> || !std::is_class_v<decltype(item)>,
+                    "jit: a container must hold its tensors");
+      jit_argument(item, call);
+    }
     key += ']';
-  } else if constexpr (is_tuple<T>::value) {
-    key += '(';
-    std::apply([&](const auto&... item) { (jit_argument(item, inputs, key), ...); }, a);
-    key += ')';
   } else {
     static_assert(sizeof(T) == 0,
-                  "jit: an argument is a tensor, a number, an enum, text, or a container of these; a module "
-                  "is captured by reference");
+                  "jit: an argument is a tensor, a Dim, a number, an enum, text, a type with fields(), or a "
+                  "container of these");
   }
 }
 
-template <class R>
-void jit_result(const R& r, std::vector<Tensor>& out) {
-  if constexpr (std::is_base_of_v<Tensor, R>) {
-    out.push_back(r);
-  } else if constexpr (is_tuple<R>::value) {
-    std::apply([&](const auto&... item) { (jit_result(item, out), ...); }, r);
-  } else {
-    static_assert(std::is_same_v<R, std::vector<Tensor>>,
-                  "jit: a function returns void, a Tensor, a vector of them, or a tuple or pair of these");
-    out.insert(out.end(), r.begin(), r.end());
-  }
-}
+// Tensors are passed as handles of the call's own, so that what the body reads as argument is not mistaken
+// for a handle that it captured.
+template <class A>
+using JitPassed = std::conditional_t<std::is_base_of_v<Tensor, std::remove_cvref_t<A>>, Tensor, A&&>;
+template <class A>
+using JitForward = std::conditional_t<
+    !std::is_base_of_v<Tensor, std::remove_cvref_t<A>>, A&&,
+    std::conditional_t<std::is_const_v<std::remove_reference_t<A>>, const Tensor&,
+                       std::conditional_t<std::is_lvalue_reference_v<A>, Tensor&, Tensor&&>>>;
 
+// Results are plain tensors, whatever kind of tensor a function returns.
 template <class R>
-R jit_unpack(std::span<Tensor>& from) {
-  if constexpr (std::is_base_of_v<Tensor, R>) {
-    R r = std::move(from.front());
+struct JitResult {
+  static_assert(std::is_same_v<R, std::vector<Tensor>>,
+                "jit: a function returns void, a Tensor, a vector of them, or a tuple or pair of these");
+  using type = R;
+  static void put(const R& r, JitResults& out) {
+    out.lengths.push_back(r.size());
+    out.tensors.insert(out.tensors.end(), r.begin(), r.end());
+  }
+  static R take(std::span<Tensor>& from, std::span<const std::size_t>& lengths) {
+    R r(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(lengths.front()));
+    from = from.subspan(lengths.front());
+    lengths = lengths.subspan(1);
+    return r;
+  }
+};
+template <class R>
+  requires std::is_base_of_v<Tensor, R>
+struct JitResult<R> {
+  using type = Tensor;
+  static void put(const Tensor& r, JitResults& out) { out.tensors.push_back(r); }
+  static Tensor take(std::span<Tensor>& from, std::span<const std::size_t>&) {
+    Tensor r = std::move(from.front());
     from = from.subspan(1);
     return r;
-  } else if constexpr (is_tuple<R>::value) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return R{jit_unpack<std::tuple_element_t<I, R>>(from)...};
-    }(std::make_index_sequence<std::tuple_size_v<R>>{});
-  } else {
-    R r(from.begin(), from.end());
-    from = {};
-    return r;
   }
-}
+};
+template <template <class...> class Tuple, class... T>
+  requires(IsTensorTuple<Tuple<T...>>::value)
+struct JitResult<Tuple<T...>> {
+  using type = Tuple<typename JitResult<std::remove_cvref_t<T>>::type...>;
+  static void put(const Tuple<T...>& r, JitResults& out) {
+    std::apply([&](const auto&... item) { (JitResult<std::remove_cvref_t<T>>::put(item, out), ...); }, r);
+  }
+  static type take(std::span<Tensor>& from, std::span<const std::size_t>& lengths) {
+    return type{JitResult<std::remove_cvref_t<T>>::take(from, lengths)...};
+  }
+};
 
 }  // namespace detail
 
@@ -121,22 +188,29 @@ class Jit {
   /// As f. Throws what f throws, and CaptureError where f cannot be recorded faithfully.
   template <class... Args>
   auto operator()(Args&&... args) {
-    using R = std::invoke_result_t<F&, Args...>;
-    std::vector<Tensor> inputs;
-    std::string key;
-    (detail::jit_argument(args, inputs, key), ...);
+    using R = std::invoke_result_t<F&, detail::JitForward<Args&&>...>;
+    using Result = detail::JitResult<std::remove_cvref_t<std::conditional_t<std::is_void_v<R>, Tensor, R>>>;
+    std::tuple<detail::JitPassed<Args&&>...> passed(std::forward<Args>(args)...);
+    detail::JitCall call;
+    call.key = typeid(R).name();
+    std::apply([&](const auto&... items) { (detail::jit_argument(items, call), ...); }, passed);
     auto body = [&] {
-      std::vector<Tensor> out;
-      if constexpr (std::is_void_v<R>)
-        f_(args...);
-      else
-        detail::jit_result<std::remove_cvref_t<R>>(f_(args...), out);
+      detail::JitResults out;
+      std::apply(
+          [&](auto&... items) {
+            if constexpr (std::is_void_v<R>)
+              f_(static_cast<detail::JitForward<Args&&>>(items)...);
+            else
+              Result::put(f_(static_cast<detail::JitForward<Args&&>>(items)...), out);
+          },
+          passed);
       return out;
     };
-    std::vector<Tensor> out = captures_.run(inputs, key, body);
+    detail::JitResults out = captures_.run(call, body);
     if constexpr (!std::is_void_v<R>) {
-      std::span<Tensor> from(out);
-      return detail::jit_unpack<std::remove_cvref_t<R>>(from);
+      std::span<Tensor> from(out.tensors);
+      std::span<const std::size_t> lengths(out.lengths);
+      return Result::take(from, lengths);
     }
   }
 

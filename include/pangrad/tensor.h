@@ -31,6 +31,7 @@
 
 #include <pangrad/dtype.h>
 #include <pangrad/error.h>
+#include <pangrad/handles.h>
 #include <pangrad/operand.h>
 #include <pangrad/options.h>
 #include <pangrad/scope.h>
@@ -47,17 +48,31 @@ struct Access;
 class PG_API Tensor {
  public:
   /// Holds nothing; every use throws ValueError.
-  Tensor() noexcept {}
+  Tensor() noexcept {
+    if (detail::is_recording()) detail::handle_made(this, nullptr);
+  }
   /// A scalar: f32, i32 or bool by the kind of number. Needs no storage.
   explicit Tensor(Number value);
   /// A scalar i32 tensor of a position (of a bound Variable, say).
-  explicit Tensor(const Dim& value);
-  Tensor(const Tensor& other) noexcept : impl_(other.impl_) { retain(); }
-  Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
-  ~Tensor() { release(); }
+  template <std::same_as<Dim> D>
+  explicit Tensor(const D& value) : Tensor(position(value)) {}
+  Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
+    retain();
+    if (detail::is_recording()) detail::handle_made(this, &other);
+  }
+  Tensor(Tensor&& other) noexcept : impl_(other.impl_) {
+    if (detail::is_recording()) detail::handle_made(this, &other);
+    if (detail::is_watched(&other)) detail::handle_changes(&other, nullptr);
+    other.impl_ = nullptr;
+  }
+  ~Tensor() {
+    if (detail::is_watched(this)) detail::handle_gone(this);
+    release();
+  }
   /// Rebinds the handle. On what a method or index returns assignment does not compile: use assign().
   Tensor& operator=(const Tensor& other) & noexcept {
     if (this != &other) {
+      if (detail::is_watched(this)) detail::handle_changes(this, other.impl_);
       release();
       impl_ = other.impl_;
       retain();
@@ -66,6 +81,8 @@ class PG_API Tensor {
   }
   Tensor& operator=(Tensor&& other) & noexcept {
     if (this != &other) {
+      if (detail::is_watched(this)) detail::handle_changes(this, other.impl_);
+      if (detail::is_watched(&other)) detail::handle_changes(&other, nullptr);
       release();
       impl_ = std::exchange(other.impl_, nullptr);
     }
@@ -463,10 +480,11 @@ class PG_API Tensor {
   // ----------------------------------------------------------------------------------------------------
 
   /// x[i], x[{i, Slice{1, 3}, ellipsis, newaxis, tensor}]. Integers and slices give a view. Integer tensors
-  /// and lists give a value: a negative row counts from the end once, a row out of range reads 0; several
-  /// broadcast together, in place if adjacent, else in front. Throws IndexError for an integer out of range,
-  /// too many positions, a bool or float tensor; ValueError for a step of 0. What it returns can be assigned
-  /// to: x[i] = v, x[i] += v write (a row out of range writes nothing; of equal rows the last wins).
+  /// and lists give a value: a negative row counts from the end once, several broadcast together, in place if
+  /// adjacent, else in front. Throws IndexError for an integer or a row of a list out of range, too many
+  /// positions, a bool or float tensor; ValueError for a step of 0. The rows in a tensor are not looked at
+  /// before they are used: one that is out of range reads 0. What it returns can be assigned to: x[i] = v,
+  /// x[i] += v write (a row out of range writes nothing; of equal rows the last wins).
   Indexed operator[](std::initializer_list<Index> index);
   Indexed operator[](const Index& index);
   Tensor operator[](std::initializer_list<Index> index) const;
@@ -553,7 +571,8 @@ class PG_API Tensor {
   Tensor conv_transpose2d(const Tensor& weight, const ConvTransposeOptions& options = {}) const;
   Tensor conv_transpose2d(const Tensor& weight, const Tensor& bias,
                           const ConvTransposeOptions& options = {}) const;
-  /// Over windows of the trailing axes, one for each extent of the kernel (a number: two axes).
+  /// Over windows of the trailing axes, one for each extent of the kernel: {2} pools one axis, {2, 2} two; a
+  /// number without braces is that extent for two axes.
   Tensor avg_pool2d(const Ints& kernel = {2, 2}, const PoolOptions& options = {}) const;
   Tensor max_pool2d(const Ints& kernel = {2, 2}, const PoolOptions& options = {}) const;
   /// The trailing axes resized; keeps the dtype.
@@ -590,7 +609,9 @@ class PG_API Tensor {
 
   // --- for the library
   // ---------------------------------------------------------------------------------------------
-  explicit Tensor(detail::Impl* owned) noexcept : impl_(owned) {}
+  explicit Tensor(detail::Impl* owned) noexcept : impl_(owned) {
+    if (detail::is_recording()) detail::handle_made(this, nullptr);
+  }
   detail::Impl* impl() const { return impl_; }
 
  private:
@@ -612,6 +633,7 @@ class PG_API Tensor {
       return from_literal(data.data(), shape, t, options);
     }
   }
+  static Tensor position(const Dim& value);
   static Tensor from_literal(const void* data, const Shape& shape, DType t, const Options& options);
   static void check_row(std::size_t length, std::size_t expected);
   static void check_count(std::size_t values, const Shape& shape);

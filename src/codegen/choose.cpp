@@ -2,250 +2,296 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 
-#include "codegen/kernel.h"
+#include "codegen/cost_model.h"
+#include "codegen/window.h"
 
 namespace pg::codegen {
 namespace {
 
 constexpr std::int64_t kTiles[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
 
-// One way to run the inner loop: a loop for the lanes, and copies of up to two output loops in registers.
-struct Tile {
-  int lane = -1;
-  std::int64_t lanes = 1;
-  int loop[2] = {-1, -1};
-  std::int64_t amount[2] = {1, 1};
+bool fixed(Ref loop) { return loop.src(0).is_const(); }
+std::int64_t tiles_of(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
+
+struct Found {
+  Tile tile;
+  CostModel::Cost cost{std::numeric_limits<double>::infinity(), 0};
 };
 
-class Model {
- public:
-  Model(const Kernel& kernel, const Target& target) : k_(kernel), t_(target), masks_(dependences(kernel)) {
-    for (const Access& a : k_.accesses) {
-      widest_ = std::max(widest_, static_cast<int>(itemsize(a.dtype)));
-      reduced_.push_back(inside_reduce(a));
-    }
-    for (Ref n : toposort(k_.sink)) {
-      if (n.has(kElementwise) && n.dtype() != DType::WeakInt &&
-          !(n.has(kComparison) && n.src(0).dtype() == DType::WeakInt)) {
-        double w = n.is(Op::Div) || n.is(Op::Sqrt) ? 8 : n.is(Op::Cast) ? 0.5 : is_exact(n.op()) ? 1 : 20;
-        work_.emplace_back(masks_.at(n.node()), w);
-      }
-    }
-  }
-
-  // Lanes worth trying for a loop: a register's worth, or the power of two that covers a short loop.
-  std::int64_t lanes_for(std::size_t loop) const {
-    std::int64_t full = std::max(1, t_.vector_bytes / std::max(1, widest_));
-    std::int64_t n = k_.extent(loop);
-    return std::min(full, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n))));
-  }
-
-  // Cycles per element of the output, or of the reduction where there is one.
-  double cost(const Tile& tile) const {
-    double lanes = static_cast<double>(tile.lanes);
-    double useful = 1;  // share of lanes and copies that compute something wanted
-    auto waste = [&](int loop, std::int64_t amount) {
-      if (loop < 0 || amount <= 1) return;
-      double n = static_cast<double>(k_.extent(static_cast<std::size_t>(loop)));
-      useful *= n / (std::ceil(n / static_cast<double>(amount)) * static_cast<double>(amount));
-    };
-    waste(tile.lane, tile.lanes);
-    for (int i = 0; i < 2; ++i) waste(tile.loop[i], tile.amount[i]);
-    double copies_all = static_cast<double>(tile.amount[0] * tile.amount[1]);
-
-    auto copies = [&](std::uint64_t mask) {
-      double c = 1;
-      for (int i = 0; i < 2; ++i)
-        if (tile.loop[i] >= 0 && mask >> tile.loop[i] & 1) c *= static_cast<double>(tile.amount[i]);
-      return c;
-    };
-    double cycles = 0, registers = 0;
-    double amortise = inner_trips(tile);
-    for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
-      const Access& access = k_.accesses[a];
-      std::uint64_t mask = 0;
-      bool irregular = false;
-      for (std::size_t i = 0; i < k_.loops.size(); ++i)
-        if (access.strides[i].value || !access.strides[i].regular || access.gated[i])
-          mask |= std::uint64_t{1} << i;
-      double n = copies(mask), each = 0.5;
-      bool lane_matters = tile.lane >= 0 && tile.lanes > 1 && mask >> tile.lane & 1;
-      if (lane_matters) {
-        const Stride& s = access.strides[static_cast<std::size_t>(tile.lane)];
-        irregular = !s.regular || s.value != 1;
-        bool masked = access.gated[static_cast<std::size_t>(tile.lane)] ||
-                      k_.extent(static_cast<std::size_t>(tile.lane)) % tile.lanes;
-        if (irregular)
-          each = access.store ? 2.5 * lanes : 1.2 * lanes;
-        else if (masked && !t_.masks(access.dtype))
-          each = 2 * lanes;
-        else
-          each = access.store ? 1 : masked ? 0.8 : 0.5;
-        if (!s.regular) each += 4;
-      }
-      // Unaligned rows cross cache lines; scalars that are broadcast cost a load as well.
-      for (std::size_t i = 0; i < k_.loops.size(); ++i)
-        if (access.gated[i] && !(tile.lane >= 0 && static_cast<std::size_t>(tile.lane) == i)) each += 0.25;
-      // What lies outside the innermost reduction happens once per run of it.
-      cycles += n * each / (reduced_[a] ? 1 : amortise);
-      if (reduced_[a] && !access.store) registers = std::max(registers, lane_matters ? n : 1);
-    }
-    for (auto [mask, w] : work_) {
-      bool in_reduction = mask & reduction_mask();
-      bool vector = tile.lane >= 0 && mask >> tile.lane & 1;
-      cycles += copies(mask) * w * (vector || tile.lanes == 1 ? 0.5 : 0.3) /
-                (in_reduction || !has_reduction() ? 1 : amortise);
-    }
-    if (has_reduction()) {
-      // The accumulators themselves, and how well their latency is hidden.
-      double accumulators = copies_all, latency = 4, per_cycle = 2;
-      bool lane_reduces = tile.lane >= 0 && k_.is_reduce(static_cast<std::size_t>(tile.lane));
-      double chains = accumulators * (lane_reduces ? unroll_of(tile) : 1);
-      cycles += accumulators * 0.5;
-      cycles = std::max(cycles, accumulators * latency / std::min(chains, latency * per_cycle) /
-                                    (chains < latency * per_cycle ? 1 : per_cycle * 1.0));
-      if (accumulators + registers + 1 > t_.vector_registers)
-        cycles += (accumulators + registers + 1 - t_.vector_registers) * 2;
-      if (lane_reduces) cycles += accumulators * 6 / amortise;  // the fold of the lanes
-    } else if (copies_all > 4) {
-      cycles += copies_all * 0.1;
-    }
-    cycles += 1;  // the loop
-    return cycles / (lanes * copies_all * useful);
-  }
-
-  bool has_reduction() const { return k_.loops.size() > k_.outputs; }
-  std::uint64_t reduction_mask() const {
-    std::uint64_t all = k_.loops.size() >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << k_.loops.size()) - 1;
-    return all & ~((std::uint64_t{1} << k_.outputs) - 1);
-  }
-  std::int64_t unroll_of(const Tile& tile) const { return tile.amount[0] * tile.amount[1] >= 8 ? 1 : 4; }
-
- private:
-  double inner_trips(const Tile& tile) const {
-    double n = 1;
-    for (std::size_t i = k_.outputs; i < k_.loops.size(); ++i) {
-      double e = static_cast<double>(k_.extent(i));
-      if (tile.lane == static_cast<int>(i)) e = std::ceil(e / static_cast<double>(tile.lanes));
-      n *= e;
-    }
-    return n;
-  }
-  bool inside_reduce(const Access& a) const {
-    for (std::size_t i = k_.outputs; i < k_.loops.size(); ++i)
-      if (a.strides[i].value || !a.strides[i].regular || a.gated[i]) return true;
-    return false;
-  }
-
-  const Kernel& k_;
-  const Target& t_;
-  absl::flat_hash_map<Node*, std::uint64_t> masks_;
-  std::vector<std::pair<std::uint64_t, double>> work_;
-  std::vector<bool> reduced_;
-  int widest_ = 1;
-};
-
-Tile best_tile(const Kernel& k, const Model& model) {
+Found best_tile(const Kernel& k, const CostModel& model) {
   std::vector<int> lanes{-1};
-  for (std::size_t i = 0; i < k.loops.size(); ++i)
-    if (k.loops[i].src(0).is_const() && model.lanes_for(i) > 1) lanes.push_back(static_cast<int>(i));
-  Tile best;
-  double least = std::numeric_limits<double>::infinity();
-  auto consider = [&](const Tile& t) {
-    double c = model.cost(t);
-    if (c < least * 0.999) {
-      least = c;
-      best = t;
-    }
+  auto free = [&](std::size_t loop) { return fixed(k.loops[loop]) && !(k.pinned >> loop & 1); };
+  for (std::size_t i = 0; i < k.body; ++i)
+    if (free(i) && model.lanes_for(i) > 1) lanes.push_back(static_cast<int>(i));
+  Found best;
+  auto consider = [&](const Tile& t, bool exact) {
+    CostModel::Cost c = model.cost(t);
+    if (c.cycles >= best.cost.cycles * 0.999) return;
+    // Copies that end in the middle of a loop: only where panels take the gates out of the inner loop.
+    if (!exact)
+      for (std::size_t a = 0; a < k.accesses.size(); ++a)
+        for (std::size_t i = 0; i < 2; ++i)
+          if (t.loop[i] >= 0 && !k.accesses[a].store && model.loops_of(a) >> t.loop[i] & 1 &&
+              !(c.staged >> a & 1) &&
+              k.extent(static_cast<std::size_t>(t.loop[i])) %
+                  (t.amount[i] * (t.loop[i] == t.lane ? t.lanes : 1)))
+            return;
+    best = {t, c};
   };
   for (int lane : lanes) {
     Tile t;
     t.lane = lane;
     t.lanes = lane < 0 ? 1 : model.lanes_for(static_cast<std::size_t>(lane));
-    consider(t);
+    consider(t, true);
+    auto room = [&](std::size_t loop) {
+      return static_cast<int>(loop) == lane ? tiles_of(k.extent(loop), t.lanes) : k.extent(loop);
+    };
     for (std::size_t a = 0; a < k.outputs; ++a) {
-      if (!k.loops[a].src(0).is_const()) continue;
+      if (!free(a)) continue;
       for (std::int64_t x : kTiles) {
-        std::int64_t room_a =
-            static_cast<int>(a) == lane ? (k.extent(a) + t.lanes - 1) / t.lanes : k.extent(a);
-        if (x == 1 || x > room_a) continue;
-        // The lane loop tiles in whole vectors only where they fit; the others must divide, to stay exact and
-        // cheap.
-        if (room_a % x) continue;
-        t.loop[0] = static_cast<int>(a), t.amount[0] = x, t.loop[1] = -1, t.amount[1] = 1;
-        if (model.has_reduction() || x <= 4) consider(t);
+        if (x == 1 || x > room(a)) continue;
+        bool exact_a = room(a) % x == 0;
+        if (!exact_a && !model.has_reduction()) continue;
+        t.loop = {static_cast<int>(a), -1}, t.amount = {x, 1};
+        if (model.has_reduction() || x <= 4) consider(t, exact_a);
         if (!model.has_reduction()) continue;
         for (std::size_t b = a + 1; b < k.outputs; ++b) {
-          if (!k.loops[b].src(0).is_const()) continue;
+          if (!free(b)) continue;
           for (std::int64_t y : kTiles) {
-            std::int64_t room_b =
-                static_cast<int>(b) == lane ? (k.extent(b) + t.lanes - 1) / t.lanes : k.extent(b);
-            if (y == 1 || y > room_b || room_b % y || x * y > 32) continue;
+            if (y == 1 || y > room(b) || x * y > 32) continue;
             t.loop[1] = static_cast<int>(b), t.amount[1] = y;
-            consider(t);
+            consider(t, exact_a && room(b) % y == 0);
           }
         }
+        t.loop[1] = -1, t.amount[1] = 1;
       }
     }
   }
   return best;
 }
 
+// The output loop to share out among threads, and into how many chunks: the outermost that splits evenly,
+// else the one with the least rest.
+Opt threads(const Kernel& k, const Target& target) {
+  for (std::size_t i = 0; i < k.outputs; ++i) {
+    if (k.loops[i].range_kind() != RangeKind::Loop || !fixed(k.loops[i])) continue;
+    std::int64_t n = k.extent(i);
+    for (std::int64_t chunks = std::min<std::int64_t>(n, 4 * target.cores); chunks >= target.cores; --chunks)
+      if (n % chunks == 0 && chunks % target.cores == 0)
+        return {OptKind::Thread, k.loops[i].range_id(), chunks};
+  }
+  for (std::size_t i = 0; i < k.outputs; ++i)
+    if (k.loops[i].range_kind() == RangeKind::Loop && fixed(k.loops[i]) && k.extent(i) >= 2 * target.cores)
+      return {OptKind::Thread, k.loops[i].range_id(), target.cores};
+  return {OptKind::Thread, 0, 0};
+}
+
+// How many tiles of `n` to run through before the next panel of the other operand: few enough for their rows
+// to stay in the cache, many enough to pay for the panel, and none left over where that can be.
+std::int64_t block_of(std::int64_t n, double bytes_of_tile, const Target& target) {
+  auto most = static_cast<std::int64_t>(static_cast<double>(target.l2) / 2 / bytes_of_tile);
+  most = std::clamp<std::int64_t>(most, 1, 12);
+  std::int64_t best = most, waste = tiles_of(n, most) * most - n;
+  for (std::int64_t per = most - 1; per >= std::max<std::int64_t>(1, most / 2); --per)
+    if (std::int64_t w = tiles_of(n, per) * per - n; w < waste) best = per, waste = w;
+  return best;
+}
+
+// Threads, the order of loops, and panels. `opts` holds what makes the tile.
+void place_panels(const Kernel& k, const CostModel& model, const Found& found, bool parallel,
+                  const Target& target, std::vector<Opt>& opts) {
+  constexpr double kMostScratch = 64 << 20;
+  const Tile& t = found.tile;
+  auto id = [&](int loop) { return k.loops[static_cast<std::size_t>(loop)].range_id(); };
+  // What moves with the lanes is the panel that all the rest runs along.
+  int wide = -1, narrow = -1;
+  for (std::size_t a = 0; a < k.accesses.size(); ++a)
+    if (found.cost.staged >> a & 1)
+      (t.lane >= 0 && model.loops_of(a) >> t.lane & 1 ? wide : narrow) = static_cast<int>(a);
+  auto slot = [&](int access) {
+    return k.accesses[static_cast<std::size_t>(access)].index.src(0).i() & 0xffffffff;
+  };
+  auto moves = [&](int access, int loop) {
+    return model.loops_of(static_cast<std::size_t>(access)) >> loop & 1;
+  };
+  auto amount_of = [&](int loop) {
+    std::int64_t n = loop == t.lane ? t.lanes : 1;
+    for (std::size_t i = 0; i < 2; ++i)
+      if (t.loop[i] == loop) n *= t.amount[i];
+    return n;
+  };
+  auto left = [&](int loop) { return tiles_of(k.extent(static_cast<std::size_t>(loop)), amount_of(loop)); };
+  double reduction = 1;
+  for (std::size_t i = k.outputs; i < k.body; ++i) reduction *= static_cast<double>(k.extent(i));
+
+  // The tiled loop that the wide panel does not move with: its tiles are run through in blocks, and a narrow
+  // panel holds the rows of one.
+  int rows = -1;
+  for (std::size_t i = 0; i < 2; ++i)
+    if (t.loop[i] >= 0 && t.loop[i] != t.lane) rows = t.loop[i];
+  bool lane_left = t.lane >= 0 && t.lane < static_cast<int>(k.outputs) && left(t.lane) > 1;
+  auto bytes_of = [&](int access) {
+    return model.panel_elements(static_cast<std::size_t>(access)) *
+           static_cast<double>(itemsize(k.accesses[static_cast<std::size_t>(access)].dtype));
+  };
+  bool far = wide >= 0 && bytes_of(wide) / target.cores > static_cast<double>(target.l2) / 2;
+  bool blocked = rows >= 0 && lane_left && wide >= 0 && !moves(wide, rows) && (narrow >= 0 || far);
+  if (blocked) {
+    double bytes =
+        static_cast<double>(amount_of(rows)) * reduction * static_cast<double>(itemsize(k.accesses[0].dtype));
+    std::int64_t per = block_of(left(rows), bytes, target);
+    if (per > 1 && per < left(rows)) opts.push_back({OptKind::Split, id(rows), per});
+    opts.push_back({OptKind::Reorder, id(t.lane), 0});
+    if (per < left(rows)) opts.push_back({OptKind::Reorder, id(rows), 0});
+  } else if (lane_left) {
+    // What the narrow operand reads stays near while all of the wide panel passes.
+    for (std::size_t i = k.outputs; i-- > 0;)
+      if (static_cast<int>(i) != t.lane && left(static_cast<int>(i)) > 1)
+        opts.push_back({OptKind::Reorder, k.loops[i].range_id(), 0});
+  }
+  Opt thread{OptKind::Thread, 0, 0};
+  if (parallel) {
+    if (blocked && left(t.lane) >= target.cores) {
+      thread = {OptKind::Thread, id(t.lane), target.cores};
+    } else {
+      // Each thread fills panels of its own: few chunks of the outermost loop with enough for all.
+      for (std::size_t i = 0; i < k.outputs && !thread.amount; ++i)
+        if (fixed(k.loops[i]) && left(static_cast<int>(i)) >= target.cores &&
+            (static_cast<int>(i) != t.lane || !lane_left))
+          thread = {OptKind::Thread, k.loops[i].range_id(),
+                    std::min<std::int64_t>(
+                        left(static_cast<int>(i)),
+                        left(static_cast<int>(i)) % (2 * target.cores) ? target.cores : 2 * target.cores)};
+    }
+    if (!thread.amount && lane_left && left(t.lane) >= target.cores)
+      thread = {OptKind::Thread, id(t.lane), target.cores};
+    if (thread.amount) opts.push_back(thread);
+  }
+  for (int access : {wide, narrow}) {
+    if (access < 0) continue;
+    std::int64_t within = kWholeKernel;
+    if (access == narrow && blocked && moves(narrow, rows))
+      within = id(rows);
+    else if (bytes_of(access) > kMostScratch && blocked)
+      within = id(t.lane);
+    opts.push_back({OptKind::Stage, within, slot(access)});
+  }
+}
+
+// Work-items for a device with groups: neighbours in the output, or a reduction that a group shares where
+// there is little output.
+void place_items(Ref tiled, const Target& target, std::vector<Opt>& opts) {
+  Kernel k(tiled);
+  std::int64_t items = target.max_group, outputs = 1, copies = 1;
+  for (std::size_t i = 0; i < k.outputs; ++i) {
+    if (k.loops[i].range_kind() == RangeKind::Warp) items /= target.warp;
+    std::int64_t n = std::max<std::int64_t>(1, k.loops[i].hi() + 1);
+    outputs *= n;
+    if (k.loops[i].range_kind() > RangeKind::Reduce) copies *= n;
+  }
+  std::int64_t shared = 1;
+  bool fits = copies * target.max_group * 8 <= target.local_bytes;  // every item's results in shared memory
+  if (outputs < target.max_group && fits && k.reduces.size() == 1 && items == target.max_group)
+    for (std::size_t i = k.outputs; i < k.body && shared == 1; ++i)
+      if (k.loops[i].range_kind() == RangeKind::Reduce && fixed(k.loops[i]) && k.extent(i) >= 32) {
+        shared = std::min<std::int64_t>(
+            target.warp, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(k.extent(i)))));
+        opts.push_back({OptKind::Group, k.loops[i].range_id(), shared});
+      }
+  items = std::min<std::int64_t>(items / shared, 64);
+  int axes = shared > 1 || items < 64 ? 1 : 0;
+  for (std::size_t i = k.outputs; i-- > 0 && axes < 3 && items > 1;) {
+    if (k.loops[i].range_kind() != RangeKind::Loop || !fixed(k.loops[i])) continue;
+    std::int64_t n = std::min<std::int64_t>(
+                     {items, k.extent(i), target.max_local[static_cast<std::size_t>(axes)]}),
+                 most = n;
+    while (n > 1 && k.extent(i) % n && n > most / 2) --n;
+    if (k.extent(i) % n) n = most;
+    if (n < 2) continue;
+    opts.push_back({OptKind::Local, k.loops[i].range_id(), n});
+    items /= n;
+    ++axes;
+  }
+}
+
+// A product for a matrix unit, padded to whole tiles where that wastes little.
+bool place_matrices(Ref kernel, const Kernel& k, const Target& target, std::vector<Opt>& opts) {
+  for (std::size_t core = 0; core < target.tensor_cores.size(); ++core)
+    for (std::size_t i = k.outputs; i < k.body; ++i) {
+      const TensorCore& unit = target.tensor_cores[core];
+      MatrixLoops m = matrix_loops(kernel, k.loops[i], unit);
+      if (!m.reduce || !fixed(m.m) || !fixed(m.n) || !fixed(m.k)) continue;
+      if (m.m.hi() + 1 < unit.m / 2 || m.n.hi() + 1 < unit.n / 2 || m.k.hi() + 1 < unit.k) continue;
+      for (auto [loop, size] : {std::pair(m.m, unit.m), std::pair(m.n, unit.n), std::pair(m.k, unit.k)})
+        if ((loop.hi() + 1) % size) opts.push_back({OptKind::PadTo, loop.range_id(), size});
+      opts.push_back({OptKind::TensorCore, m.k.range_id(), static_cast<std::int64_t>(core)});
+      std::int64_t tiles = tiles_of(m.m.hi() + 1, unit.m);
+      if (tiles % 2 == 0) opts.push_back({OptKind::Upcast, m.m.range_id(), 2});
+      return true;
+    }
+  return false;
+}
+
+// Boxes behind gates that are read many times and fit the cache.
+Ref place_windows(Ref kernel, const Target& target, std::vector<Opt>& opts) {
+  Kernel k(kernel);
+  for (const Access& a : k.accesses) {
+    if (a.store || a.index.nsrc() < 3 || !a.index.src(0).is(Op::Param) || k.body == k.outputs) continue;
+    std::int64_t slot = a.index.src(0).i() & 0xffffffff;
+    Window w = window(kernel, slot, target);
+    double bytes = w.elements * static_cast<double>(itemsize(a.dtype));
+    if (!w.kernel || w.reads < 16 * w.elements || bytes > static_cast<double>(target.l2) / 2) continue;
+    opts.push_back({OptKind::Window, 0, slot});
+    return w.kernel;
+  }
+  return kernel;
+}
+
 }  // namespace
 
 std::vector<Opt> choose_options(Ref kernel, const Target& target) {
-  Kernel k(kernel);
   std::vector<Opt> opts;
+  Ref given = kernel;
+  if (!target.has_groups && target.vector_bytes > 0) kernel = place_windows(kernel, target, opts);
+  Kernel k(kernel);
+  if (k.loops.empty()) return opts;
   double work = 1;
   for (Ref l : k.loops) work *= static_cast<double>(std::max<std::int64_t>(1, l.src(0).hi()));
-  if (target.vector_bytes > 0 && !k.loops.empty()) {
-    Model model(k, target);
-    Tile tile = best_tile(k, model);
+  CostModel model(k, target);
+  Found found;
+  bool matrices = place_matrices(kernel, k, target, opts);
+  if (target.vector_bytes > 0 && !matrices) {
+    found = best_tile(k, model);
+    const Tile& tile = found.tile;
     if (tile.lanes > 1)
       opts.push_back({OptKind::Lane, k.loops[static_cast<std::size_t>(tile.lane)].range_id(), tile.lanes});
-    for (int i = 0; i < 2; ++i)
+    for (std::size_t i = 0; i < 2; ++i)
       if (tile.amount[i] > 1)
         opts.push_back(
             {OptKind::Upcast, k.loops[static_cast<std::size_t>(tile.loop[i])].range_id(), tile.amount[i]});
     // A reduction along the lanes with few accumulators waits for each addition: several at once.
     if (tile.lane >= 0 && k.is_reduce(static_cast<std::size_t>(tile.lane))) {
-      std::int64_t left = (k.extent(static_cast<std::size_t>(tile.lane)) + tile.lanes - 1) / tile.lanes,
+      std::int64_t rest = tiles_of(k.extent(static_cast<std::size_t>(tile.lane)), tile.lanes),
                    unroll = model.unroll_of(tile);
-      if (unroll > 1 && left % unroll == 0 && left > 1)
+      if (unroll > 1 && rest % unroll == 0 && rest > 1)
         opts.push_back({OptKind::Unroll, k.loops[static_cast<std::size_t>(tile.lane)].range_id(), unroll});
     }
   }
-  // Threads: enough chunks for every core, each worth waking one for.
-  if (target.cores > 1 && work >= 32768) {
-    Ref tiled = kernel;
-    for (const Opt& o : opts) tiled = apply(tiled, o);
-    Kernel t(tiled);
-    std::int64_t best = 0, amount = 0;
-    for (std::size_t i = 0; i < t.outputs; ++i) {
-      if (t.loops[i].range_kind() != RangeKind::Loop || !t.loops[i].src(0).is_const()) continue;
-      std::int64_t n = t.extent(i);
-      // The outermost loop that splits evenly among the cores; else the one with the least rest.
-      for (std::int64_t chunks = std::min<std::int64_t>(n, 4 * target.cores); chunks >= target.cores;
-           --chunks)
-        if (n % chunks == 0 && chunks % target.cores == 0) {
-          best = t.loops[i].range_id();
-          amount = chunks;
-          break;
-        }
-      if (amount) break;
-    }
-    if (!amount)
-      for (std::size_t i = 0; i < t.outputs && !amount; ++i)
-        if (t.loops[i].range_kind() == RangeKind::Loop && t.loops[i].src(0).is_const() &&
-            t.extent(i) >= 2 * target.cores) {
-          best = t.loops[i].range_id();
-          amount = target.cores;
-        }
-    if (amount) opts.push_back({OptKind::Thread, best, amount});
-  }
+  auto tiled = [&] {
+    Ref t = given;
+    for (const Opt& o : opts) t = apply(t, o, target);
+    return t;
+  };
+  // Threads only where each has enough to do to be worth waking.
+  bool parallel = target.cores > 1 && work >= 32768;
+  if (target.has_groups)
+    place_items(tiled(), target, opts);
+  else if (found.cost.staged)
+    place_panels(k, model, found, parallel, target, opts);
+  else if (parallel)
+    if (Opt o = threads(Kernel(tiled()), target); o.amount) opts.push_back(o);
   return opts;
 }
 

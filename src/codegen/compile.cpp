@@ -3,7 +3,9 @@
 #include "base/flags.h"
 #include "codegen/choose.h"
 #include "codegen/expand.h"
+#include "codegen/launch.h"
 #include "codegen/linearize.h"
+#include "codegen/stage.h"
 #include "rewrite/rewrite.h"
 #include "rules/decompose.h"
 #include "rules/symbolic.h"
@@ -12,7 +14,9 @@ namespace pg::codegen {
 
 Ref lower_with(Ref kernel, const std::vector<Opt>& options, const Target& target) {
   Ref k = kernel;
-  for (const Opt& o : options) k = apply(k, o);
+  for (const Opt& o : options) k = apply(k, o, target);
+  k = lower_stages(k, target);
+  k = assign_launch(k, target);
   k = expand(k);
   k = rewrite(k, rules::symbolic(), {.name = "simplify expanded", .optional = true});
   k = rewrite(k, rules::decompose(), {.name = "decompose", .ctx = const_cast<Target*>(&target)});

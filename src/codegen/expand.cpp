@@ -1,6 +1,8 @@
 #include "codegen/expand.h"
 
+#include <algorithm>
 #include <bit>
+#include <utility>
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/inlined_vector.h>
@@ -16,6 +18,10 @@ class Expander {
     for (Ref n : order_)
       if (n.is(Op::Range) && (n.range_kind() == RangeKind::Upcast || n.range_kind() == RangeKind::Unroll))
         axes_.push_back(n);
+    // The shortest axis changes fastest: what the others share stays in registers only while it passes.
+    std::sort(axes_.begin(), axes_.end(), [](Ref a, Ref b) {
+      return std::pair(-a.src(0).i(), a.range_id()) < std::pair(-b.src(0).i(), b.range_id());
+    });
     if (axes_.size() > 64) throw InternalError("[expand] more than 64 unrolled loops");
   }
 

@@ -7,6 +7,7 @@
 #include <absl/container/inlined_vector.h>
 
 #include "codegen/kernel.h"
+#include "rules/spec_loops.h"
 
 namespace pg::codegen {
 namespace {
@@ -21,7 +22,8 @@ class Linearizer {
 
   Ref run() {
     find_scopes();
-    for (Node* s : kernel_.sink.srcs()) visit(s);
+    for (Node* end : kernel_.sink.srcs())
+      for (Node* s : Ref(end).srcs()) visit(s);
     emit_scope(0);
     return make(Op::Linear, DType::Void, 1, out_);
   }
@@ -33,21 +35,18 @@ class Linearizer {
     int parent = -1, depth = 0;
     struct Item {
       Ref node;        // an instruction, or
-      int group = -1;  // reductions in loops of their own
+      int group = -1;  // loops of their own
     };
     std::vector<Item> items;
   };
-  // Reductions over the same loops, run together.
+  // Reductions over the same loops, run together; or the loops that fill a panel.
   struct Group {
-    std::vector<Ref> reduces;
+    std::vector<Ref> members;
     std::vector<int> scopes;  // of its loops, outermost first
-    bool visited = false;
+    bool fills() const { return members[0].is(Op::End); }
   };
 
-  static bool loops(Ref reduce) {
-    return reduce.src(reduce.nsrc() - 1).is(Op::Range) && values_of(reduce) < reduce.nsrc();
-  }
-  static int values_of(Ref reduce) { return std::max(1, static_cast<int>(reduce.reduce_axes())); }
+  static int values_of(Ref n) { return rules::first_range(n); }
 
   int scope_of_mask(std::uint64_t mask) const {
     int best = 0;
@@ -73,37 +72,42 @@ class Linearizer {
     for (std::size_t i = 0; i < kernel_.outputs; ++i)
       if (kernel_.loops[i].range_kind() == RangeKind::Loop) at = open(kernel_.loops[i], at);
     innermost_ = at;
+    for (Node* end : kernel_.sink.srcs()) placed_.insert(end);  // their stores stand in the loops just opened
     // Users before what they use, so that the loops around a reduction inside another are there already.
-    for (std::size_t k = kernel_.reduces.size(); k-- > 0;) {
-      Ref r = kernel_.reduces[k];
-      if (!loops(r)) continue;
-      Refs key(r.srcs().begin() + values_of(r), r.srcs().end());
+    auto order = toposort(kernel_.sink);
+    for (std::size_t k = order.size(); k-- > 0;) {
+      Ref n = order[k];
+      if ((!n.is(Op::Reduce) && !n.is(Op::End)) || placed_.contains(n.node()) || values_of(n) == n.nsrc())
+        continue;
       int g = -1;
-      for (std::size_t i = 0; i < groups_.size(); ++i) {
-        auto other =
-            groups_[i].reduces[0].srcs().subspan(static_cast<std::size_t>(values_of(groups_[i].reduces[0])));
-        if (std::equal(key.begin(), key.end(), other.begin(), other.end(),
-                       [](Ref a, Node* b) { return a.node() == b; }))
-          g = static_cast<int>(i);
-      }
+      for (std::size_t i = 0; i < groups_.size() && n.is(Op::Reduce); ++i)
+        if (!groups_[i].fills() && same_loops(n, groups_[i].members[0])) g = static_cast<int>(i);
       if (g < 0) {
         g = static_cast<int>(groups_.size());
         groups_.emplace_back();
       }
-      groups_[static_cast<std::size_t>(g)].reduces.push_back(r);
-      group_of_[r.node()] = g;
+      groups_[static_cast<std::size_t>(g)].members.push_back(n);
+      group_of_[n.node()] = g;
     }
     for (Group& g : groups_) {
       std::uint64_t mask = 0;
-      for (Ref r : g.reduces) mask |= masks_[r.node()];
+      for (Ref n : g.members) mask |= masks_[n.node()];
       int parent = scope_of_mask(mask);
-      Ref first = g.reduces[0];
+      Ref first = g.members[0];
       for (int i = values_of(first); i < first.nsrc(); ++i) {
         parent = open(first.src(i), parent);
         g.scopes.push_back(parent);
       }
-      std::reverse(g.reduces.begin(), g.reduces.end());
+      std::reverse(g.members.begin(), g.members.end());
     }
+  }
+
+  static bool same_loops(Ref a, Ref b) {
+    int i = values_of(a), j = values_of(b);
+    if (a.nsrc() - i != b.nsrc() - j) return false;
+    for (; i < a.nsrc(); ++i, ++j)
+      if (!same(a.src(i), b.src(j))) return false;
+    return true;
   }
 
   // Appends a node and all it needs to the items of their scopes; sources first, without recursion.
@@ -114,12 +118,12 @@ class Linearizer {
       stack.pop_back();
       Ref n = raw;
       if (placed_.contains(raw)) continue;
-      if (n.is(Op::Range) && n.range_kind() != RangeKind::Thread) continue;
+      if (n.is(Op::Range)) continue;
       auto group = group_of_.find(raw);
       if (!ready) {
         stack.push_back({raw, true});
         if (group != group_of_.end())
-          for (Ref r : groups_[static_cast<std::size_t>(group->second)].reduces) push_sources(r, stack);
+          for (Ref r : groups_[static_cast<std::size_t>(group->second)].members) push_sources(r, stack);
         else
           push_sources(n, stack);
         continue;
@@ -129,20 +133,27 @@ class Linearizer {
         Group& g = groups_[static_cast<std::size_t>(group->second)];
         scopes_[static_cast<std::size_t>(scopes_[static_cast<std::size_t>(g.scopes[0])].parent)]
             .items.push_back({nullptr, group->second});
-        for (Ref r : g.reduces) placed_.insert(r.node());
+        for (Ref r : g.members) placed_.insert(r.node());
         continue;
       }
-      if (n.is(Op::End)) continue;  // its stores stand in their loops
-      if (n.is(Op::Store)) scope = innermost_;
-      scopes_[static_cast<std::size_t>(scope)].items.push_back({n, -1});
       placed_.insert(raw);
+      if (n.is(Op::End) || n.is(Op::After)) continue;  // order alone; their sources stand already
+      if (n.is(Op::Store) && memory_of(n.src(0)).is(Op::Param)) scope = innermost_;
+      scopes_[static_cast<std::size_t>(scope)].items.push_back({n, -1});
     }
   }
   static void push_sources(Ref n, std::vector<std::pair<Node*, bool>>& stack) {
     for (int i = n.nsrc(); i-- > 0;) stack.push_back({n.src(i).node(), false});
   }
 
+  static Ref memory_of(Ref n) {
+    while (n.is(Op::Index) || n.is(Op::After)) n = n.src(0);
+    return n;
+  }
+
+  // What stands in the list for a node.
   Ref now(Ref n) const {
+    while (n.is(Op::After)) n = n.src(0);
     auto it = becomes_.find(n.node());
     return it == becomes_.end() ? n : it->second;
   }
@@ -172,6 +183,27 @@ class Linearizer {
     }
   }
 
+  bool flat(int s) const {
+    const auto& items = scopes_[static_cast<std::size_t>(s)].items;
+    return std::all_of(items.begin(), items.end(),
+                       [](const Scope::Item& item) { return item.group < 0 && !item.node.is(Op::Store); });
+  }
+  // Of a scope without loops inside: what a node stands on and the node itself, unless it is there.
+  void emit_needed(Ref root, int s) {
+    std::vector<std::pair<Node*, bool>> stack{{root.node(), false}};
+    while (!stack.empty()) {
+      auto [n, ready] = stack.back();
+      stack.pop_back();
+      if (becomes_.contains(n) || scope_of_mask(masks_.at(n)) != s || !placed_.contains(n)) continue;
+      if (ready) {
+        put(becomes_[n] = rebuild(n));
+        continue;
+      }
+      stack.push_back({n, true});
+      push_sources(n, stack);
+    }
+  }
+
   void put_loop(int scope) {
     Ref loop = scopes_[static_cast<std::size_t>(scope)].loop;
     for (Ref n : toposort(loop.src(0))) put(n);
@@ -179,11 +211,13 @@ class Linearizer {
   }
 
   Ref rebuild(Ref n) {
-    if (n.is(Op::Range)) {  // Thread
-      Ref special = make(Op::Special, n.dtype(), {n.src(0)}, Arg{.p = str_payload("thread")});
-      return special;
-    }
     Refs srcs;
+    if (n.is(Op::Barrier)) {  // waits for stores
+      for (Node* s : n.srcs())
+        for (Node* store : s->op == Op::End ? Ref(s).srcs() : std::span<Node* const>(&s, 1))
+          srcs.push_back(now(store));
+      return make(Op::Barrier, DType::Void, 1, srcs);
+    }
     bool changed = false;
     for (Node* s : n.srcs()) {
       Ref to = now(s);
@@ -194,8 +228,8 @@ class Linearizer {
   }
 
   void emit_group(Group& g) {
-    std::vector<Ref> accs;
-    for (Ref r : g.reduces) {
+    std::vector<Ref> accs, reduces = g.fills() ? std::vector<Ref>() : g.members;
+    for (Ref r : reduces) {
       Ref initial = splat(scalar_const(r.dtype(), identity_of(r.reduce_op(), r.dtype())), r.lanes());
       if (initial.is(Op::Splat)) put(initial.src(0));
       put(initial);
@@ -204,10 +238,13 @@ class Linearizer {
     }
     for (int s : g.scopes) {
       put_loop(s);
-      emit_scope(s);
+      if (s != g.scopes.back() || reduces.empty() || !flat(s)) emit_scope(s);
     }
-    for (std::size_t i = 0; i < g.reduces.size(); ++i) {
-      Ref r = g.reduces[i], inner = scopes_[static_cast<std::size_t>(g.scopes.back())].loop;
+    for (std::size_t i = 0; i < reduces.size(); ++i) {
+      // Operands just before they are needed, so that few of them are in registers at a time.
+      if (flat(g.scopes.back()))
+        for (int k = 0; k < values_of(reduces[i]); ++k) emit_needed(reduces[i].src(k), g.scopes.back());
+      Ref r = reduces[i], inner = scopes_[static_cast<std::size_t>(g.scopes.back())].loop;
       Ref value = make(Op::Load, r.dtype(), {accs[i], inner}, {}, r.lanes());
       put(value);
       for (int k = 0; k < values_of(r); ++k) {
@@ -219,10 +256,10 @@ class Linearizer {
     }
     for (std::size_t i = g.scopes.size(); i-- > 0;)
       put(make(Op::End, DType::Void, {scopes_[static_cast<std::size_t>(g.scopes[i])].loop}));
-    for (std::size_t i = 0; i < g.reduces.size(); ++i) {
-      Ref result = make(Op::Load, g.reduces[i].dtype(), {accs[i]}, {}, g.reduces[i].lanes());
+    for (std::size_t i = 0; i < reduces.size(); ++i) {
+      Ref result = make(Op::Load, reduces[i].dtype(), {accs[i]}, {}, reduces[i].lanes());
       put(result);
-      becomes_[g.reduces[i].node()] = result;
+      becomes_[reduces[i].node()] = result;
     }
   }
 
@@ -236,11 +273,15 @@ class Linearizer {
       if (nothing && same(nothing, scalar_const(reduce.dtype(), identity)))
         return where(value.src(0), combine(reduce, acc, value.src(1)), acc);
     }
+    if (reduce.reduce_op() == Op::Add && value.is(Op::Wmma) && splat_of(value.src(2)).is_const(0))
+      return make(Op::Wmma, value.dtype(), {value.src(0), value.src(1), acc}, value->arg, value.lanes());
     if (reduce.reduce_op() == Op::Add && value.is(Op::Mul) && is_float(value.dtype()) &&
         target_.has(Op::MulAcc))
       return alu(Op::MulAcc, {value.src(0), value.src(1), acc});
     return alu(reduce.reduce_op(), {acc, value});
   }
+
+  static Ref splat_of(Ref n) { return n.is(Op::Splat) ? n.src(0) : n; }
 
   Kernel kernel_;
   const Target& target_;

@@ -6,10 +6,24 @@
 #include <vector>
 
 #include "ir/build.h"
+#include "ir/target.h"
 
 namespace pg::codegen {
 
-enum class OptKind : std::uint8_t { Split, Upcast, Unroll, Lane, Thread, PadTo, Reorder };
+enum class OptKind : std::uint8_t {
+  Split,
+  Upcast,
+  Unroll,
+  Lane,
+  Thread,
+  PadTo,
+  Reorder,
+  Local,
+  Group,
+  TensorCore,
+  Stage,
+  Window,
+};
 
 /// An option on the loop with that id. Sizes that do not divide the loop pad it with exact masking.
 struct Opt {
@@ -28,7 +42,27 @@ std::string to_string(const Opt& opt);
 ///   Thread  loop -> amount chunks, run in any order by threads, of a loop each (output loops)
 ///   PadTo   the extent up to a multiple of amount
 ///   Reorder the loop outermost of its kind
-Ref apply(Ref kernel, const Opt& opt);
+///   Local   loop -> outer * amount + inner, the inner part work-items of a group (output loops)
+///   Group   the same for a loop of a reduction: the items share their results
+///   TensorCore  a sum of products over the loop on matrix unit number `amount` of the target: the output
+///   loop along
+///           which the kernel stores, and the other one that the other factor depends on, in tiles of a warp.
+///           All three are multiples of the unit's sizes (PadTo)
+///   Stage   what is read from the buffer in slot `amount`, and what is computed from that alone, is put into
+///           scratch memory in the order in which the loops within this one use it; kWholeKernel: within all
+///           of them. After every other option
+///   Window  what is read from the buffer in slot `amount` in overlapping boxes is put into scratch memory,
+///   with zeros
+///           where its gate is false. Before every other option
+Ref apply(Ref kernel, const Opt& opt, const Target& target);
+inline constexpr std::int64_t kWholeKernel = -1;
+
+/// A sum of products for a matrix unit: the factors in its dtype, `a` over m and k, `b` over k and n, where
+/// the kernel stores along n. Without `reduce`: none such over that loop.
+struct MatrixLoops {
+  Ref reduce, a, b, m, n, k;
+};
+MatrixLoops matrix_loops(Ref kernel, Ref k_loop, const TensorCore& core);
 
 /// Loops that every access walks as one become one: (i < a, j < b) -> (k < a*b).
 Ref merge_loops(Ref kernel);

@@ -88,13 +88,15 @@ struct Recorded {
   std::span<const UOp> scalars;   // the Bind of each scalar parameter
   std::span<const UOp> outputs;   // Buffer leaves, by root
   std::span<const int> in_place;  // by root: the parameter whose storage it took, or -1
+  /// Parameters whose storage was written, be it for a root or for a value in between.
+  std::span<const int> overwritten;
 };
 /// Called for each realize of this thread while set. Returns the former.
 using Recorder = std::function<void(const Recorded&)>;
 Recorder set_recorder(Recorder recorder);
 
-/// Storage of a shape (concrete) on a device by its canonical name, without memory yet.
-UOp new_buffer(const std::string& device, DType t, Ref shape);
+/// Storage of some elements, seen in a shape, on a device by its canonical name; without memory yet.
+UOp new_buffer(const std::string& device, DType t, std::int64_t elements, Ref shape);
 /// The contents of a leaf moved to a new version, which a write in place made.
 UOp next_version(Ref leaf, Ref shape);
 /// A range of a leaf's storage, sharing its memory; it begins at `start`, in elements.

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include <code_version.h>
+
 #include "base/disk_cache.h"
 #include "base/flags.h"
 #include "base/log.h"
@@ -12,7 +14,6 @@
 #include "render/program.h"
 #include "rules/spec.h"
 #include "runtime/fork.h"
-#include <pangrad/version.h>
 
 namespace pg::engine {
 
@@ -87,7 +88,7 @@ std::string language_of(runtime::Device& device) {
 
 Digest digest_of(Ref kernel, runtime::Device& device) {
   Digester d;
-  d.add(std::string_view(PANGRAD_VERSION))
+  d.add(std::string_view(PANGRAD_CODE_VERSION))
       .add(std::string_view(device.target().key()))
       .add(std::string_view(device.compiler(language_of(device)).key()))
       .add(flags::noopt());

@@ -11,6 +11,7 @@
 #include "engine/run.h"
 #include "ir/print.h"
 #include "rewrite/rewrite.h"
+#include "rules/spec.h"
 #include "rules/symbolic.h"
 #include "schedule/index_map.h"
 #include "schedule/plan.h"
@@ -144,7 +145,13 @@ std::vector<Ref> reachable(std::span<const Ref> roots, const NodeSet& unstored =
     }
     if (!seen.insert(n).second) continue;
     stack.emplace_back(n, true);
-    if ((stored(n) && !unstored.contains(n)) || n->op == Op::Bind) continue;
+    if (n->op == Op::Bind) continue;
+    if (stored(n) && !unstored.contains(n)) {
+      // Of stored values the call has the shape, whose sizes may be bound.
+      if (Node* shape = stored(n).src(0).node(); shape->nsrc && !seen.contains(shape))
+        stack.emplace_back(shape, false);
+      continue;
+    }
     for (std::uint32_t k = n->nsrc; k-- > 0;)
       if (!seen.contains(n->src[k])) stack.emplace_back(n->src[k], false);
   }
@@ -195,13 +202,17 @@ Call make_call(std::span<const Ref> roots) {
   Call call;
   absl::flat_hash_map<Node*, Ref> becomes;
   absl::InlinedVector<Ref, 8> srcs;
+  auto shape_in_call = [&](Ref shape) {
+    auto it = becomes.find(shape.node());
+    return it == becomes.end() ? shape : it->second;
+  };
   auto parameter = [&](Ref leaf, bool donated) {
     Storage& s = storage_of(leaf);
     std::int64_t slot = static_cast<std::int64_t>(call.params.size()) | (donated ? schedule::kDonated : 0);
     Ref device = make(Op::Device, DType::Void, {}, Arg{.p = str_payload(s.device)});
     call.params.emplace_back(leaf);
     call.donated.push_back(donated);
-    return make(Op::Param, leaf.dtype(), {leaf.src(0), device}, Arg{.i = slot});
+    return make(Op::Param, leaf.dtype(), {shape_in_call(leaf.src(0)), device}, Arg{.i = slot});
   };
   // What a node is in the call. Stored values become parameters when first asked for.
   auto now = [&](Ref n) {
@@ -261,7 +272,14 @@ Counts& counts() {
 
 std::string default_device() {
   static const std::string fallback = "CPU";
-  return runtime::canonical_device(flags::dev().empty() ? fallback : flags::dev());
+  std::string name = runtime::canonical_device(flags::dev().empty() ? fallback : flags::dev());
+  thread_local std::string able;
+  if (name != able) {
+    if (runtime::device(name).languages().empty())
+      throw DeviceError("[device] " + name + " runs no kernels, so it cannot be the default device");
+    able = name;
+  }
+  return name;
 }
 
 UOp buffer_of(std::string_view device, DType t, Dims dims, runtime::Buffer memory) {
@@ -344,6 +362,8 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
         open.push_back(i), todo.push_back(r);
     }
     if (todo.empty()) return results;
+    if (rules::checking())
+      for (Ref r : todo) rules::verify(r, rules::Stage::Tensor, "realize");
     call = make_call(todo);
   }
   std::string device = default_device();
@@ -397,7 +417,7 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
       outputs.push_back(results[open[k]]);
     }
   }
-  if (t_recorder) t_recorder({run, call.params, call.scalars, outputs, in_place});
+  if (t_recorder) t_recorder({run, call.params, call.scalars, outputs, in_place, run->overwritten});
   return results;
 }
 
@@ -420,8 +440,8 @@ void compile(std::span<const UOp> roots) {
   run->compiled = true;
 }
 
-UOp new_buffer(const std::string& device, DType t, Ref shape) {
-  return leaf(new_storage(t, numel(shape), device), shape);
+UOp new_buffer(const std::string& device, DType t, std::int64_t elements, Ref shape) {
+  return leaf(new_storage(t, elements, device), shape);
 }
 
 UOp next_version(Ref from, Ref shape) {

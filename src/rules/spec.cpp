@@ -687,6 +687,9 @@ void verify(Ref root, Stage of, std::string_view where) {
       of == Stage::Schedule && root.is(Op::Linear) ? outside_kernels(root) : toposort(root);
   auto fail_at = [&](Ref n, std::string_view why) { fail(order, n, of, where, why); };
   for (Ref n : order) {
+    // What laws may count on.
+    if (int wants = info(n.op()).nsrc; wants >= 0 && n.nsrc() != wants)
+      fail_at(n, "it takes " + std::to_string(wants) + " sources, not " + std::to_string(n.nsrc()));
     context.why = "no rule of the spec knows the op";
     if (!spec(of).apply(n, &context)) fail_at(n, context.why);
     if (n.is(root_of(of)) && !same(n, root)) fail_at(n, "it is a root only");

@@ -44,7 +44,7 @@ class Loops {
         number_[n.node()] = ranges_.size();
         ranges_.push_back(n);
       }
-      if (n.is(Op::End) || n.is(Op::Reduce) || n.is(Op::Stage))
+      if (n.is(Op::End) || n.is(Op::Reduce))
         if (auto broken = close(n, sets)) return broken;
       for (std::size_t w = 0; w < std::min(sets.open.size(), sets.closed.size()); ++w)
         if (std::uint64_t both = sets.open[w] & sets.closed[w])

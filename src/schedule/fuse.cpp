@@ -91,6 +91,8 @@ std::string Planner::device_of(Ref node) {
       else
         for (Node* s : n.srcs())
           if (d.empty()) d = devices_[s];
+      // What must be stored is so in one place, whoever reads it; the rest is computed where it is wanted.
+      if (d.empty() && (n.is(Op::After) || n.is(Op::Contiguous))) d = default_device_;
     }
   const std::string& d = devices_[node.node()];
   return d.empty() ? default_device_ : d;
@@ -106,6 +108,10 @@ void Planner::find_forced() {
   for (Node* r : call_.srcs()) {
     roots_.push_back(storage_node(r));
     forced_.insert(roots_.back().node());
+    if (std::string& device = devices_[roots_.back().node()]; device.empty()) {
+      device = default_device_;
+      device_free_.insert(roots_.back().node());
+    }
   }
   for (Ref n : order_) {
     if (n.is(Op::After)) forced_.insert(n.node());
@@ -171,6 +177,7 @@ void Planner::process(Ref n) {
     if (stored) {
       // What no source places is made where it is first read.
       std::string& device = devices_[n.node()];
+      if (device.empty()) device_free_.insert(n.node());
       if (device.empty() && !entries.empty())
         device =
             kernels_[static_cast<std::size_t>(entries_[static_cast<std::size_t>(entries[0])].kernel)].device;
@@ -192,9 +199,19 @@ void Planner::process(Ref n) {
       continue;
     }
     Entry& e = entries_[static_cast<std::size_t>(id)];
+    KernelPlan& kernel = kernels_[static_cast<std::size_t>(e.kernel)];
+    if (elsewhere(n, kernel)) {
+      expand_entry(id);
+      continue;
+    }
     e.load = true;
-    kernels_[static_cast<std::size_t>(e.kernel)].reads.insert(n.node());
+    kernel.reads.insert(n.node());
   }
+}
+
+// Stored for a kernel of another device, though it is of none itself: computed again.
+bool Planner::elsewhere(Ref n, const KernelPlan& kernel) {
+  return device_free_.contains(n.node()) && device_of(n) != kernel.device;
 }
 
 bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
@@ -290,22 +307,24 @@ void Planner::start_write(Ref node) {
   }
   Index target = kernel.target;
   Ref n = view;
-  bool resized = false;
+  auto stored = static_cast<std::int64_t>(itemsize(value.dtype()));
   for (; !same(n, view_base(view)); n = n.src(0)) {
     if (n.has(kMovement)) target = source_index(n, target);
     if (!n.is(Op::Bitcast)) continue;
+    // Where in an element lies what is stored, in units of its size. Of elements smaller than it there are
+    // only those of the storage itself, which then holds them one after another (see detail::write).
+    if (kernel.store_dtype == DType::Void) kernel.part = idx(0);
+    kernel.store_dtype = value.dtype();  // stored as what it is: no bits change
     auto to = static_cast<std::int64_t>(itemsize(n.dtype())),
          from = static_cast<std::int64_t>(itemsize(n.src(0).dtype()));
-    if (kernel.store_dtype == DType::Void)
-      kernel.store_dtype = n.dtype();  // stored as what it is: no bits change
     if (to == from) continue;
-    if (resized)
-      throw ValueError("[assign] a view with more than one bitcast between element sizes cannot be written");
-    resized = true;
     Ref& last = target.at.back();
     if (to < from) {
-      kernel.part = last % (from / to);
+      kernel.part = kernel.part + last % (from / to) * (to / stored);
       last = last / (from / to);
+    } else if (stored <= from) {
+      last = last * (to / from) + kernel.part / (from / stored);
+      kernel.part = kernel.part % (from / stored);
     } else {
       last = last * (to / from);
     }

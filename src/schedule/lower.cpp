@@ -120,7 +120,7 @@ Ref Planner::kernel_call(const KernelPlan& kernel) {
     auto had = static_cast<std::int64_t>(itemsize(b.dtype)),
          has = static_cast<std::int64_t>(itemsize(kernel.store_dtype));
     out = flat_param(kernel.buffer, {kernel.store_dtype, b.size * had / has, b.device});
-    offset = has < had ? offset * (had / has) + kernel.part : offset / (has / had);
+    offset = has <= had ? offset * (had / has) + kernel.part : offset / (has / had);
   }
   Ref store = make(Op::Store, DType::Void, {address(out, offset, kernel.target.valid), value});
   absl::InlinedVector<Ref, 8> end{store};
@@ -178,7 +178,13 @@ Schedule Planner::finish(const std::vector<int>& order) {
   }
   Schedule out;
   absl::InlinedVector<Ref, 16> calls;
-  for (int k : order) calls.push_back(kernel_call(kernels_[static_cast<std::size_t>(k)]));
+  for (int k : order) {
+    const KernelPlan& kernel = kernels_[static_cast<std::size_t>(k)];
+    // A write of no elements is no work.
+    bool nothing =
+        std::any_of(kernel.ranges.begin(), kernel.ranges.end(), [](Ref r) { return r.src(0).is_const(0); });
+    if (!nothing) calls.push_back(kernel_call(kernel));
+  }
   out.linear = make(Op::Linear, DType::Void, 1, calls);
   out.buffers = buffers_;
   out.params = params_;

@@ -8,6 +8,7 @@
 #include <absl/container/flat_hash_set.h>
 #include <absl/container/inlined_vector.h>
 
+#include "rewrite/rewrite.h"
 #include "schedule/index_map.h"
 #include "schedule/schedule.h"
 
@@ -40,7 +41,7 @@ struct KernelPlan {
   Index target{};  // index in the buffer's shape
   Ref target_shape{};
   DType store_dtype = DType::Void;     // of a view through bitcasts
-  Ref part{};                          // which of the smaller elements in one of the buffer's
+  Ref part{};                          // where in an element of the buffer it is stored, in units of its size
   int value = -1;                      // entry
   Ref copy_of{};                       // a Copy: what it reads
   absl::flat_hash_set<Node*> reads{};  // stored nodes it loads
@@ -65,6 +66,7 @@ class Planner {
   void estimate_work();
   void process(Ref node);
   bool should_store(Ref node, const std::vector<int>& entries) const;
+  bool elsewhere(Ref node, const KernelPlan& kernel);
   int open_kernel(Ref node, int buffer, Ref shape);
   void start_kernel(Ref node, int buffer);
   void start_write(Ref node);
@@ -90,6 +92,7 @@ class Planner {
   absl::flat_hash_map<Node*, std::vector<int>> uses_;
   absl::flat_hash_map<Node*, int> buffer_;  // of stored nodes
   absl::flat_hash_map<Node*, std::string> devices_;
+  absl::flat_hash_set<Node*> device_free_;  // stored nodes whose sources name no device
   absl::flat_hash_map<Node*, int> producer_;    // kernel that stores a node
   absl::flat_hash_map<Node*, int> overwriter_;  // kernel that destroys it
   std::vector<std::int64_t> demotable_;
@@ -103,5 +106,8 @@ class Planner {
 Ref storage_node(Ref node);
 /// Places temporaries of a schedule in arenas by lifetime.
 void plan_memory(Schedule& schedule);
+
+/// Reductions of very many elements as reductions of parts, kept in memory, and a reduction of those.
+const RuleSet& long_reductions();
 
 }  // namespace pg::schedule

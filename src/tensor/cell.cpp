@@ -1,5 +1,7 @@
 #include "tensor/cell.h"
 
+#include <algorithm>
+#include <array>
 #include <mutex>
 #include <unordered_set>
 
@@ -10,7 +12,6 @@
 namespace pg::detail {
 namespace {
 
-thread_local CellWatch* t_watch = nullptr;
 std::uint64_t g_serial = 0;  // guarded like the next
 Cell* g_cells = nullptr;     // all of them; guarded by the graph's lock
 
@@ -61,15 +62,25 @@ Ref leaf_of(Cell& cell) {
   return cell.leaf;
 }
 
+// To whoever watches this thread: a handle and its Cell are used.
+void tell(const Tensor& x) {
+  CellWatch* watch = cell_watch();
+  if (!watch) return;
+  watch->handle_read(x);
+  bool detached = !x.impl()->whole && static_cast<View&>(*x.impl()).detached;
+  watch->touched(*x.impl()->cell, !detached && !NoGrad::enabled());
+}
+
+void tell(Cell& cell) {
+  if (CellWatch* watch = cell_watch()) watch->touched(cell, false);
+}
+
 Ref detached(Ref node) { return node.is(Op::Detach) ? node : make(Op::Detach, node.dtype(), {node}); }
 
 }  // namespace
 
 Cell* first_cell() { return g_cells; }
 std::uint64_t last_serial() { return g_serial; }
-
-CellWatch* watch_cells(CellWatch* watch) { return std::exchange(t_watch, watch); }
-CellWatch* cell_watch() { return t_watch; }
 
 bool try_retain(Impl& impl) {
   std::uint32_t refs = impl.refs.load(std::memory_order_relaxed);
@@ -160,7 +171,7 @@ Value read(const Tensor& x, const char* op) {
     throw ValueError("[" + std::string(op) +
                      "] the tensor holds nothing: it was never given a value, or was moved from");
   Cell& cell = *impl->cell;
-  if (t_watch) t_watch->touched(cell);
+  if (is_recording()) tell(x);
   bool history = !NoGrad::enabled();
   if (!history && (cell.marked || cell.tracked)) {
     Ref node = contents(*impl);
@@ -203,13 +214,14 @@ bool stored(Ref node) {
   return node.is(Op::Buffer);
 }
 
-// A constant on a device that was named: the graph must say so.
+}  // namespace
+
 Ref placed(Ref node, Device device) {
   if (!device || device == default_device() || !engine::device_of(node).empty()) return node;
   return make(Op::Copy, node.dtype(), {node}, Arg{.p = str_payload(*device)});
 }
 
-}  // namespace
+void forget_views(Cell& cell) { contents_changed(cell); }
 
 void settle(Cell& cell, Ref node) {
   UOp keep = cell.leaf;
@@ -221,6 +233,7 @@ void settle(Cell& cell, Ref node) {
 
 void mark(Cell& cell, bool on) {
   if (cell.marked == on) return;
+  tell(cell);
   if (on && cell.tracked) {
     // Gradients stop at a target.
     cell.tracked = false;
@@ -250,10 +263,33 @@ void end_history(Cell& cell, const char* why) {
   settle(cell, buffer ? buffer : detached(node));
 }
 
+namespace {
+
+// The narrowest elements that a view looks at through other ones, where they may lie apart: a wider element
+// cannot be stored to them in one piece.
+std::size_t narrowest_below(Ref chain) {
+  std::size_t least = itemsize(chain.dtype());
+  for (Ref n = chain; !is_placeholder(n); n = n.src(0)) {
+    Ref from = n.src(0);
+    // Side by side in the storage itself they are one piece.
+    if (n.is(Op::Bitcast) && !(is_placeholder(from) && least == itemsize(chain.dtype())))
+      least = std::min(least, itemsize(from.dtype()));
+  }
+  return least;
+}
+
+// The same bits as elements of that many bytes.
+Ref in_pieces(Ref x, std::size_t bytes) {
+  if (rank(shape_of(x)) == 0) x = reshape(x, shape_node(Dims(std::array<std::int64_t, 1>{1})));
+  return bitcast(x, bytes == 1 ? u8 : bytes == 2 ? u16 : u32);
+}
+
+}  // namespace
+
 void write(const Tensor& x, const Value& value, const char* op) {
   Impl& impl = *x.impl();
   Cell& cell = *impl.cell;
-  if (t_watch) t_watch->touched(cell);
+  if (is_recording()) tell(x);
   Ref old = cell.node, v = value.node, view = old;
   bool whole = impl.whole, tracked = value.tracked && !cell.marked;
   if (value.tracked && cell.marked) v = detached(v);
@@ -277,6 +313,11 @@ void write(const Tensor& x, const Value& value, const char* op) {
     }
   }
   v = expand(v, target);
+  if (!whole)
+    if (std::size_t bytes = narrowest_below(static_cast<View&>(impl).chain); bytes < itemsize(v.dtype())) {
+      view = in_pieces(view, bytes);
+      v = in_pieces(v, bytes);
+    }
   if (whole)
     cell.node = stored(old) ? after(old, store(old, v)) : v;
   else
@@ -413,7 +454,7 @@ class Pending {
 
   void add(Cell& c) {
     if (taken_.contains(&c) || is_constant(c.node) || materialized(c.node) || !try_retain(c)) return;
-    if (t_watch) t_watch->touched(c);
+    tell(c);
     taken_.insert(&c);
     roots_.push_back({&c, c.node, Tensor(static_cast<Impl*>(&c)), c.version});
   }
@@ -434,7 +475,7 @@ void realize(std::span<Impl* const> impls) {
       if (!seen.insert(impl).second) continue;
       impl->refs.fetch_add(1, std::memory_order_relaxed);
       Tensor alive(impl);
-      if (t_watch) t_watch->touched(*impl->cell);
+      tell(*impl->cell);
       Ref node = impl->whole ? impl->cell->node.ref() : read(alive, "realize").node;
       if (node.is(Op::Buffer) || is_constant(node)) continue;
       if (Ref buffer = materialized(node)) {

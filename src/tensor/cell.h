@@ -123,6 +123,8 @@ void settle(Cell& cell, Ref node);
 void mark(Cell& cell, bool on);
 /// Whether it is one number everywhere, which needs no storage.
 bool is_constant(Ref node);
+/// The contents on a device that was named; constants else live anywhere.
+Ref placed(Ref node, Device device);
 /// Forgets the history of the contents, saying why.
 void end_history(Cell& cell, const char* why);
 

@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "tensor/ops.h"
+#include "tensor/watch.h"
 
 namespace pg {
 namespace detail {
@@ -144,8 +145,16 @@ void check_not_overwritten(const char* op, const Walk& walk) {
   }
 }
 
+// What to do about a history that ended.
+std::string_view after_end(std::string_view op) {
+  if (op == "backward") return "; retain it to use it again";
+  if (op == "jit") return ", which returned it: call backward() inside the function";
+  return ", which overwrote what it was computed from";
+}
+
 Value root_of(const char* op, const Tensor& x, const Tensor& given, Ref& seed) {
   Value v = read(x, op);
+  if (CellWatch* watch = cell_watch()) watch->gradient_taken();
   check_float(op, v.dtype());
   Ref shape = v.shape();
   if (given.defined()) {
@@ -177,7 +186,7 @@ void Tensor::backward(const BackwardOptions& options) const {
   Value v = root_of(kName, *this, options.gradient, seed);
   if (!v.tracked) {
     if (const char* why = impl_->cell->history_end)
-      fail<ValueError>(kName, "the history of this tensor ended with [{}]; retain it to use it again", why);
+      fail<ValueError>(kName, "the history of this tensor ended with [{}]{}", why, after_end(why));
     fail<ValueError>(kName, "nothing that this tensor was computed from requires gradients");
   }
   Walk walk(v.node, nullptr);
@@ -261,7 +270,9 @@ bool Tensor::wants_grad() const {
 Tensor Tensor::grad() const {
   GraphScope scope;
   detail::read(*this, "grad");
-  return impl_->cell->grad;
+  Impl* grad = impl_->cell->grad.impl();
+  if (grad) grad->refs.fetch_add(1, std::memory_order_relaxed);
+  return Tensor(grad);
 }
 void Tensor::set_grad(const Tensor& gradient) const {
   constexpr const char* kName = "set_grad";

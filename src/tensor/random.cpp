@@ -63,6 +63,14 @@ struct Generators {
   }
 };
 
+Generator& generator(Generators& all, Device device) {
+  return all.of.try_emplace(device, Generator{static_cast<std::uint32_t>(all.of.size())}).first->second;
+}
+
+std::uint64_t key_of(const Generators& all, const Generator& g) {
+  return std::uint64_t{all.seed} << 32 | last_word_of_sha256(g.number);
+}
+
 // The key of a draw: that of the device, advanced by the draw's offset. u64, low word first.
 struct Draw {
   Ref key;
@@ -73,9 +81,8 @@ Draw draw(Device device, std::int64_t words) {
   {
     Generators& all = Generators::get();
     std::lock_guard lock(all.mutex);
-    Generator& g =
-        all.of.try_emplace(device, Generator{static_cast<std::uint32_t>(all.of.size())}).first->second;
-    key = std::uint64_t{all.seed} << 32 | last_word_of_sha256(g.number);
+    Generator& g = generator(all, device);
+    key = key_of(all, g);
     offset = g.offset;
     g.offset += words;
   }
@@ -163,8 +170,12 @@ absl::flat_hash_map<Device, std::int64_t> random_offsets() {
 void advance_random(Device device, std::int64_t words) {
   Generators& all = Generators::get();
   std::lock_guard lock(all.mutex);
-  all.of.try_emplace(device, Generator{static_cast<std::uint32_t>(all.of.size())}).first->second.offset +=
-      words;
+  generator(all, device).offset += words;
+}
+std::uint64_t random_key(Device device) {
+  Generators& all = Generators::get();
+  std::lock_guard lock(all.mutex);
+  return key_of(all, generator(all, device));
 }
 Device generator_of(Ref bind) {
   std::string_view name = bind.src(0).str();
@@ -175,6 +186,8 @@ Device generator_of(Ref bind) {
 using namespace detail;
 
 void Tensor::manual_seed(std::uint64_t seed) {
+  if (CellWatch* watch = cell_watch())
+    watch->refused("manual_seed", "seeding is no part of what is recorded: seed before the call");
   Generators& all = Generators::get();
   std::lock_guard lock(all.mutex);
   all.seed = static_cast<std::uint32_t>(seed);

@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "tensor/check.h"
+#include "tensor/watch.h"
 #include <pangrad/shape.h>
 
 namespace pg {
@@ -66,6 +67,7 @@ void Dim::refuse() const { fail<ShapeError>("dim", "{} is symbolic: ask for valu
 
 std::int64_t Dim::value() const {
   if (!node_) return value_;
+  if (detail::CellWatch* watch = detail::cell_watch()) watch->value_read("value");
   GraphScope scope;
   return detail::bound_value(node_);
 }

@@ -156,7 +156,8 @@ Tensor Tensor::contiguous() const {
   Ref n = v.node;
   while (n.is(Op::Reshape) || n.is(Op::Leaf) || n.is(Op::Detach)) n = n.src(0);
   bool already = n.is(Op::Buffer) || n.is(Op::Contiguous) || n.is(Op::After) || constant_of(n);
-  return computed(already ? v.node : make(Op::Contiguous, v.dtype(), {v.node}), v.tracked, v.device);
+  return computed(already ? v.node : make(Op::Contiguous, v.dtype(), {placed(v.node, v.device)}), v.tracked,
+                  v.device);
 }
 Tensor Tensor::contiguous_backward() const {
   GraphScope scope;
@@ -190,9 +191,12 @@ Tensor Tensor::to(std::string_view name) const {
 
 Tensor Tensor::detach() const {
   GraphScope scope;
+  NoGrad off;  // what is detached is not used with its history
   detail::read(*this, "detach");
-  return view_of(*this, "detach",
-                 [](Ref n) { return n.is(Op::Detach) ? n : make(Op::Detach, n.dtype(), {n}); });
+  Ref chain = chain_of(*impl_);
+  if (chain.is(Op::Detach)) return *this;
+  auto detached = [](Ref n) { return make(Op::Detach, n.dtype(), {n}); };
+  return make_view(*this, detached(contents(*impl_)), detached(chain));
 }
 
 Tensor Tensor::bitcast(DType t) const {

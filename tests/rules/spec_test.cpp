@@ -50,6 +50,19 @@ constexpr std::string_view kProgram = R"(
   v6 = End(v5, r0)
   Linear(p0, 8:i32, r0, v0, v1, v2, v3, v4, v5, v6))";
 
+// The parser makes no such nodes; a pass with a bug might.
+TEST(Spec, ANodeHasTheSourcesItsOpTakes) {
+  GraphScope scope;
+  for (Op op : {Op::EndIf, Op::If, Op::Splat, Op::Range, Op::Extract, Op::Special}) {
+    Ref list = intern(Op::Linear, DType::Void, 1, {{intern(op, DType::Void, 1, {})}});
+    EXPECT_NE(refusal(list, Stage::Program).find("takes 1 sources, not 0"), std::string::npos)
+        << info(op).name;
+  }
+  Ref end = intern(Op::EndIf, DType::Void, 1, {{bool_const(true)}});
+  EXPECT_NE(refusal(intern(Op::Linear, DType::Void, 1, {{end}}), Stage::Program).find("it ends an If"),
+            std::string::npos);
+}
+
 TEST(Spec, WhatIsRightPasses) {
   EXPECT_EQ(refusal(kKernel, Stage::Kernel), "");
   EXPECT_EQ(refusal(kProgram, Stage::Program), "");

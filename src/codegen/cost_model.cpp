@@ -1,0 +1,236 @@
+#include "codegen/cost_model.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <absl/container/flat_hash_set.h>
+
+namespace pg::codegen {
+namespace {
+
+std::uint64_t bit(std::size_t i) { return std::uint64_t{1} << i; }
+std::int64_t slot_of(const Access& a) {
+  return a.index.src(0).is(Op::Param) ? a.index.src(0).i() & 0xffffffff : -1;
+}
+
+}  // namespace
+
+CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t_(target) {
+  auto masks = dependences(kernel);
+  for (Ref r : k_.reduces) {
+    std::uint64_t loops = masks.at(r.node());
+    for (Node* s : r.srcs())
+      if (s->op == Op::Range) loops |= bit(static_cast<std::size_t>(k_.loop_of(s)));
+    loops &= reduction_mask();
+    if (double n = extents(loops); n > main_trips_ || !main_) main_ = loops, main_trips_ = std::max(1.0, n);
+  }
+  trips_ = extents(bit(k_.outputs) - 1) * main_trips_;
+  for (const Access& a : k_.accesses) {
+    widest_ = std::max(widest_, static_cast<int>(itemsize(a.dtype)));
+    std::uint64_t moves = 0;
+    for (std::size_t i = 0; i < k_.body; ++i)
+      if (a.strides[i].value || !a.strides[i].regular || a.gated[i]) moves |= bit(i);
+    moves_.push_back(moves);
+  }
+  // A panel is for what a reduction of sizes known reads many times, from one place in the kernel.
+  for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
+    const Access& access = k_.accesses[a];
+    bool can = !access.store && moves_[a] & main_ && !(moves_[a] & reduction_mask() & ~main_) &&
+               !t_.has_groups && slot_of(access) >= 0;
+    for (std::size_t b = 0; b < k_.accesses.size(); ++b)
+      if (b != a && slot_of(k_.accesses[b]) == slot_of(access)) can = false;
+    for (std::size_t i = 0; i < k_.body; ++i) can &= k_.loops[i].src(0).is_const();
+    stageable_.push_back(can);
+  }
+  absl::flat_hash_set<Node*> fused;  // products that join an accumulator
+  for (Ref r : k_.reduces)
+    if (r.reduce_op() == Op::Add && r.src(0).is(Op::Mul) && t_.has(Op::MulAcc)) fused.insert(r.src(0).node());
+  for (Ref n : toposort(k_.sink)) {
+    if (n.has(kElementwise) && !fused.contains(n.node()) && n.dtype() != DType::WeakInt &&
+        !(n.has(kComparison) && n.src(0).dtype() == DType::WeakInt)) {
+      double w = n.is(Op::Div) || n.is(Op::Sqrt) ? 8 : n.is(Op::Cast) ? 0.5 : is_exact(n.op()) ? 1 : 20;
+      work_.emplace_back(masks.at(n.node()), w);
+    }
+  }
+}
+
+std::int64_t CostModel::lanes_for(std::size_t loop) const {
+  std::int64_t full = std::max(1, t_.vector_bytes / std::max(1, widest_));
+  return std::min(full,
+                  static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(k_.extent(loop)))));
+}
+
+std::uint64_t CostModel::reduction_mask() const {
+  std::uint64_t all = k_.body >= 64 ? ~std::uint64_t{0} : bit(k_.body) - 1;
+  return all & ~(bit(k_.outputs) - 1);
+}
+
+double CostModel::extents(std::uint64_t loops) const {
+  double n = 1;
+  for (std::size_t i = 0; i < k_.body; ++i)
+    if (loops >> i & 1) n *= static_cast<double>(k_.extent(i));
+  return n;
+}
+
+// How often what moves with these loops happens in one turn of the inner loop.
+double CostModel::share(std::uint64_t loops) const {
+  return has_reduction() ? std::min(1.0, extents(loops & reduction_mask()) / main_trips_) : 1;
+}
+
+double CostModel::panel_elements(std::size_t access) const { return extents(moves_[access]); }
+
+double CostModel::inner_trips(const Tile& tile) const {
+  bool lanes = tile.lane >= 0 && main_ >> tile.lane & 1;
+  return lanes ? std::ceil(main_trips_ / static_cast<double>(tile.lanes)) : main_trips_;
+}
+
+// Cycles to fill the panel, per turn of the inner loop of all threads together. Each thread fills its own,
+// unless they share out a loop that the access moves with.
+double CostModel::steps_of_staged(const Tile& tile, std::size_t access) const {
+  const Access& a = k_.accesses[access];
+  bool contiguous = false;
+  for (std::size_t i = 0; i < k_.body; ++i)
+    contiguous |= a.strides[i].regular && a.strides[i].value == 1 &&
+                  (i >= k_.outputs || tile.lane == static_cast<int>(i));
+  bool lanes_move = tile.lane >= 0 && moves_[access] >> tile.lane & 1;
+  if (lanes_move)
+    contiguous = a.strides[static_cast<std::size_t>(tile.lane)].regular &&
+                 a.strides[static_cast<std::size_t>(tile.lane)].value == 1;
+  double each = contiguous ? 0.4 : 2;
+  double turns = trips_ / static_cast<double>(tile.lanes * tile.amount[0] * tile.amount[1]);
+  return panel_elements(access) * each / turns * (lanes_move ? 1 : std::min(2, t_.cores));
+}
+
+// Cycles of one turn of the inner loop spent waiting for lines.
+double CostModel::misses(const Tile& tile, std::size_t access) const {
+  const Access& a = k_.accesses[access];
+  if (!(moves_[access] & main_)) return 0;
+  auto inner = static_cast<std::size_t>(std::bit_width(main_) - 1);
+  auto size = static_cast<double>(itemsize(a.dtype));
+  double step = std::abs(static_cast<double>(a.strides[inner].value)) * size;
+  if (!a.strides[inner].regular || tile.lane == static_cast<int>(inner)) return 0;
+  // Copies that are neighbours in memory share lines.
+  double lines = 1;
+  auto spread = [&](int loop, double amount) {
+    const Stride& s = a.strides[static_cast<std::size_t>(loop)];
+    double gap = s.regular ? std::abs(static_cast<double>(s.value)) * size : 64;
+    lines *= gap == 0 ? 1 : std::max(1.0, amount * std::min(1.0, gap / 64));
+  };
+  for (std::size_t i = 0; i < 2; ++i)
+    if (tile.loop[i] >= 0)
+      spread(tile.loop[i],
+             static_cast<double>(tile.amount[i] * (tile.loop[i] == tile.lane ? tile.lanes : 1)));
+  if (tile.lane >= 0 && tile.lane != tile.loop[0] && tile.lane != tile.loop[1])
+    spread(tile.lane, static_cast<double>(tile.lanes));
+  double fresh = std::min(1.0, step / 64);  // share of them that are new at each turn
+  // Steps of a page share few sets of the caches.
+  bool crowded = step >= 4096 && std::fmod(step, 4096) == 0;
+  double footprint = static_cast<double>(k_.extent(inner)) * lines * fresh * 64 * (crowded ? 8 : 1);
+  double wait = footprint > static_cast<double>(t_.l2)       ? 10
+                : footprint > static_cast<double>(t_.l1) / 2 ? 3
+                                                             : 0.2;
+  return lines * fresh * wait;
+}
+
+CostModel::Cost CostModel::cost(const Tile& tile) const {
+  Cost out;
+  double lanes = static_cast<double>(tile.lanes);
+  double useful = 1;  // share of lanes and copies that compute something wanted
+  auto waste = [&](int loop, std::int64_t amount) {
+    if (loop < 0 || amount <= 1) return;
+    double n = static_cast<double>(k_.extent(static_cast<std::size_t>(loop)));
+    useful *= n / (std::ceil(n / static_cast<double>(amount)) * static_cast<double>(amount));
+  };
+  std::array<std::int64_t, 2> amount = tile.amount;
+  if (tile.lane >= 0) {
+    std::int64_t whole = tile.lanes;
+    for (std::size_t i = 0; i < 2; ++i)
+      if (tile.loop[i] == tile.lane) whole *= std::exchange(amount[i], 1);
+    waste(tile.lane, whole);
+  }
+  for (std::size_t i = 0; i < 2; ++i) waste(tile.loop[i], amount[i]);
+  double copies_all = static_cast<double>(tile.amount[0] * tile.amount[1]);
+
+  auto copies = [&](std::uint64_t mask) {
+    double c = 1;
+    for (std::size_t i = 0; i < 2; ++i)
+      if (tile.loop[i] >= 0 && mask >> tile.loop[i] & 1) c *= static_cast<double>(tile.amount[i]);
+    return c;
+  };
+  // Whether copies along a loop end in the middle of one: exact only behind a gate.
+  auto ragged = [&](std::uint64_t mask) {
+    for (std::size_t i = 0; i < 2; ++i)
+      if (tile.loop[i] >= 0 && mask >> tile.loop[i] & 1) {
+        std::int64_t whole = tile.amount[i] * (tile.loop[i] == tile.lane ? tile.lanes : 1);
+        if (k_.extent(static_cast<std::size_t>(tile.loop[i])) % whole) return true;
+      }
+    return false;
+  };
+  double memory = 0, arithmetic = 0, registers = 0;
+  double amortise = inner_trips(tile);
+  for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
+    const Access& access = k_.accesses[a];
+    std::uint64_t mask = moves_[a];
+    double n = copies(mask), each = 0.5;
+    bool lane_matters = tile.lane >= 0 && tile.lanes > 1 && mask >> tile.lane & 1;
+    if (lane_matters) {
+      const Stride& s = access.strides[static_cast<std::size_t>(tile.lane)];
+      bool irregular = !s.regular || s.value != 1;
+      bool masked = access.gated[static_cast<std::size_t>(tile.lane)] ||
+                    k_.extent(static_cast<std::size_t>(tile.lane)) % tile.lanes;
+      if (irregular)
+        each = access.store ? 2.5 * lanes : 1.2 * lanes;
+      else if (masked && !t_.masks(access.dtype))
+        each = 2 * lanes;
+      else
+        each = access.store ? 1 : masked ? 0.8 : 0.5;
+      if (!s.regular) each += 4;
+    }
+    // Unaligned rows cross cache lines; scalars that are broadcast cost a load as well.
+    for (std::size_t i = 0; i < k_.body; ++i)
+      if (access.gated[i] && !(tile.lane >= 0 && static_cast<std::size_t>(tile.lane) == i)) each += 0.25;
+    if (ragged(mask)) each += 1.5;
+    double often = share(mask);
+    if (mask & main_) {
+      double direct = n * each + misses(tile, a);
+      if (stageable_[a]) {
+        double lines = lane_matters ? n * lanes * static_cast<double>(itemsize(access.dtype)) / 64 : n / 16;
+        bool near = amortise * lines * 64 < static_cast<double>(t_.l1) * 0.75;
+        double staged = n * 0.5 + (near ? 0 : lines * 64 / t_.l2_bytes_per_cycle) + steps_of_staged(tile, a);
+        if (staged < direct * 0.95) {
+          direct = staged;
+          out.staged |= bit(a);
+        }
+      }
+      memory += direct * often;
+      if (!access.store) registers = std::max(registers, lane_matters ? n : 1);
+    } else {
+      memory += n * each * often;
+    }
+  }
+  for (auto [mask, w] : work_) {
+    bool vector = tile.lane >= 0 && mask >> tile.lane & 1;
+    arithmetic += copies(mask) * w * (vector || tile.lanes == 1 ? 0.5 : 0.3) * share(mask);
+  }
+  if (has_reduction()) {
+    // The accumulators themselves, and how well their latency is hidden.
+    double accumulators = copies_all, latency = 4, per_cycle = 2;
+    bool lane_reduces = tile.lane >= 0 && k_.is_reduce(static_cast<std::size_t>(tile.lane));
+    double chains = accumulators * (lane_reduces ? static_cast<double>(unroll_of(tile)) : 1);
+    arithmetic += accumulators * 0.5;
+    arithmetic = std::max(arithmetic, accumulators * latency / std::min(chains, latency * per_cycle) /
+                                          (chains < latency * per_cycle ? 1 : per_cycle));
+    if (accumulators + registers + 1 > t_.vector_registers)
+      memory += (accumulators + registers + 1 - t_.vector_registers) * 2;
+    if (lane_reduces) arithmetic += accumulators * 6 / amortise;  // the fold of the lanes
+  } else if (copies_all > 4) {
+    arithmetic += copies_all * 0.1;
+  }
+  // Both go on at once, not quite; and the loop itself.
+  double cycles = std::max(memory, arithmetic) + 0.2 * std::min(memory, arithmetic) + 1;
+  out.cycles = cycles / (lanes * copies_all * useful);
+  return out;
+}
+
+}  // namespace pg::codegen
