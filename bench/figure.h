@@ -53,5 +53,6 @@ void kernels();
 void launch();
 void pipelines();
 void rules();
+void steady();
 
 }  // namespace pg::bench

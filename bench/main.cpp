@@ -1,5 +1,5 @@
-// pangrad-bench [demo | graph | kernels | launch | pipelines | rules] [rows]: figures as JSON lines; all of
-// them without a name, and of a group that compares with rivals those whose name contains `rows`.
+// pangrad-bench [demo | graph | kernels | launch | pipelines | rules | steady] [rows]: figures as JSON lines;
+// all of them without a name, and of a group that compares with rivals those whose name contains `rows`.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -19,7 +19,8 @@ int main(int argc, char** argv) try {
     void (*run)();
   } groups[] = {{"graph", pg::bench::graph},   {"kernels", pg::bench::kernels},
                 {"launch", pg::bench::launch}, {"rules", pg::bench::rules},
-                {"demo", pg::bench::demo},     {"pipelines", pg::bench::pipelines}};
+                {"demo", pg::bench::demo},     {"pipelines", pg::bench::pipelines},
+                {"steady", pg::bench::steady}};
   bool found = false;
   for (const auto& g : groups)
     if (only.empty() || only == g.name) {
@@ -27,9 +28,10 @@ int main(int argc, char** argv) try {
       found = true;
     }
   if (found) return 0;
-  std::fprintf(stderr,
-               "pangrad-bench: no group \"%s\"; there are demo, graph, kernels, launch, pipelines, rules\n",
-               only.c_str());
+  std::fprintf(
+      stderr,
+      "pangrad-bench: no group \"%s\"; there are demo, graph, kernels, launch, pipelines, rules, steady\n",
+      only.c_str());
   return 1;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "pangrad-bench: %s\n", e.what());

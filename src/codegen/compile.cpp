@@ -18,10 +18,10 @@ Ref lower_with(Ref kernel, const std::vector<Opt>& options, const Target& target
   k = lower_stages(k, target);
   k = assign_launch(k, target);
   k = expand(k);
-  k = rewrite(k, rules::symbolic(), {.name = "simplify expanded"});
+  k = rewrite(k, rules::symbolic(), {.name = "simplify expanded", .optional = true});
   k = rewrite(k, rules::decompose(), {.name = "decompose", .ctx = const_cast<Target*>(&target)});
   k = lower_indices(k, target);
-  k = rewrite(k, rules::late(), {.name = "late"});
+  k = rewrite(k, rules::late(), {.name = "late", .optional = true});
   return linearize(k, target);
 }
 

@@ -33,10 +33,11 @@ CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t
       if (a.strides[i].value || !a.strides[i].regular || a.gated[i]) moves |= bit(i);
     moves_.push_back(moves);
   }
-  // A panel is for what a reduction of sizes known reads many times, from one place in the kernel.
+  // A panel is for what a reduction of sizes known reads many times, from one place in the kernel. Panels are
+  // bits of a word, so only the first accesses of a very wide kernel may have one.
   for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
     const Access& access = k_.accesses[a];
-    bool can = !access.store && moves_[a] & main_ && !(moves_[a] & reduction_mask() & ~main_) &&
+    bool can = a < 64 && !access.store && moves_[a] & main_ && !(moves_[a] & reduction_mask() & ~main_) &&
                !t_.has_groups && slot_of(access) >= 0;
     for (std::size_t b = 0; b < k_.accesses.size(); ++b)
       if (b != a && slot_of(k_.accesses[b]) == slot_of(access)) can = false;

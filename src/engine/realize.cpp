@@ -362,8 +362,7 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
         open.push_back(i), todo.push_back(r);
     }
     if (todo.empty()) return results;
-    if (rules::checking())
-      for (Ref r : todo) rules::verify(r, rules::Stage::Tensor, "realize");
+    if (rules::checking()) rules::verify(todo, rules::Stage::Tensor, "realize");
     call = make_call(todo);
   }
   std::string device = default_device();

@@ -162,6 +162,8 @@ Scalar interesting(DType t, Random& random) {
                                         : random.between(-50, 50));
   if (random.chance(10)) return int_scalar(int_min(t));
   if (random.chance(10)) return int_scalar(t == u64 ? -1 : int_max(t));
+  if (random.chance(10))  // a power of two, or next to one
+    return int_scalar(wrap(t, (std::int64_t{1} << random.between(0, 62)) + random.between(-1, 1)));
   return int_scalar(wrap(t, random.chance(70) ? random.pick(kValues) * (random.chance(30) ? -1 : 1)
                                               : static_cast<std::int64_t>(random.next())));
 }
@@ -570,7 +572,7 @@ void fuzz_rule(const Rule& rule, Random& random, const FuzzOptions& options, Fuz
     if (compares) instance.operands_ = t;
     Ref before = instance.build(compares ? DType::Bool : t);
     if (!before || !before.is(root.op)) continue;
-    Ref after = alone.apply(before);
+    Ref after = alone.apply(before, options.ctx);
     if (!after) continue;
     ++fired;
     ++report.fired;
@@ -637,14 +639,15 @@ std::vector<Ref> random_expressions(FuzzKind kind, const FuzzOptions& options) {
 FuzzReport fuzz_graphs(const RuleSet& rules, FuzzKind kind, const FuzzOptions& options) {
   FuzzReport report;
   Random random(options.seed);
+  const RewriteOptions pass{.name = "fuzz", .ctx = options.ctx, .budget = 20'000};
   for (int i = 0; i < options.rounds && report.faults.size() < 10; ++i) {
     GraphScope scope;
     Leaves leaves(random);
     Ref before = random_expression(kind, options, random, leaves);
     Ref after, again;
     try {
-      after = rewrite(before, rules, {.name = "fuzz", .budget = 20'000});
-      again = rewrite(after, rules, {.name = "fuzz", .budget = 20'000});
+      after = rewrite(before, rules, pass);
+      again = rewrite(after, rules, pass);
     } catch (const InternalError& e) {
       report.faults.push_back(expression_text(after ? after : before) + ": " + e.what());
       continue;

@@ -33,6 +33,8 @@ struct FuzzOptions {
   int rounds = 200;
   /// How deep random expressions are.
   int depth = 5;
+  /// What rules with a context are given.
+  void* ctx = nullptr;
 };
 
 struct FuzzReport {

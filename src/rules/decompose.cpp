@@ -47,6 +47,21 @@ Ref in_f32(const Match& m) {
   return cast(alu(m.root.op(), std::span<const Ref>(wide.data(), static_cast<std::size_t>(m.root.nsrc()))),
               t);
 }
+// A multiply-add has three roundings to fear: the product is exact in a wider dtype (of bf16 in f64), the sum
+// is rounded to odd, and rounding that to the narrow dtype is rounding once (Boldo and Melquiond, "Emulation
+// of a FMA and correctly rounded sums", 2008).
+Ref mul_acc_in_wide(const Match& m) {
+  DType t = m.root.dtype();
+  if ((t != f16 && t != bf16) || target(m).computes.has(t)) return nullptr;
+  bool has_f64 = target(m).computes.has(f64);
+  DType wide = has_f64 ? f64 : f32, word = has_f64 ? i64 : i32;
+  Ref p = cast(m.root.src(0), wide) * cast(m.root.src(1), wide), c = cast(m.root.src(2), wide), sum = p + c;
+  Ref v = sum - p, error = (p - (sum - v)) + (c - v), zero = const_like(sum, 0);
+  Ref bits = bitcast(sum, word), one = const_like(bits, 1);
+  Ref inexact = ne(error, zero) & eq(sum - sum, zero) & eq(bits & one, const_like(bits, 0));
+  Ref odd = where((error < zero) ^ (sum < zero), bits - one, bits + one);
+  return cast(bitcast(where(inexact, odd, bits), wide), t);
+}
 Ref compare_in_f32(const Match& m) {
   DType t = m.root.src(0).dtype();
   if ((t != f16 && t != bf16) || target(m).computes.has(t)) return nullptr;
@@ -132,13 +147,20 @@ constexpr Rule kFunctions[] = {
 };
 
 constexpr Rule kNarrowFloats[] = {
-    rule(any(Op::Reduce), reduce_in_f32), rule(any(Op::Neg), in_f32),
-    rule(any(Op::Trunc), in_f32),         rule(any(Op::Sqrt), in_f32),
-    rule(any(Op::Add), in_f32),           rule(any(Op::Sub), in_f32),
-    rule(any(Op::Mul), in_f32),           rule(any(Op::Div), in_f32),
-    rule(any(Op::Max), in_f32),           rule(any(Op::Min), in_f32),
-    rule(any(Op::MulAcc), in_f32),        rule(any(Op::CmpLt), compare_in_f32),
-    rule(any(Op::CmpEq), compare_in_f32), rule(any(Op::CmpNe), compare_in_f32),
+    rule(any(Op::Reduce), reduce_in_f32),
+    rule(any(Op::Neg), in_f32),
+    rule(any(Op::Trunc), in_f32),
+    rule(any(Op::Sqrt), in_f32),
+    rule(any(Op::Add), in_f32),
+    rule(any(Op::Sub), in_f32),
+    rule(any(Op::Mul), in_f32),
+    rule(any(Op::Div), in_f32),
+    rule(any(Op::Max), in_f32),
+    rule(any(Op::Min), in_f32),
+    rule(any(Op::MulAcc), mul_acc_in_wide),
+    rule(any(Op::CmpLt), compare_in_f32),
+    rule(any(Op::CmpEq), compare_in_f32),
+    rule(any(Op::CmpNe), compare_in_f32),
 };
 
 bool is_power_of_two(std::int64_t v) { return v > 0 && std::has_single_bit(static_cast<std::uint64_t>(v)); }
@@ -152,7 +174,7 @@ Ref div_by_shift(const Match& m) {
 }
 Ref mod_by_mask(const Match& m) {
   std::int64_t c = value_of(m[c0]);
-  return is_power_of_two(c) ? m[x] & const_like(m[x], static_cast<double>(c - 1)) : nullptr;
+  return is_power_of_two(c) ? m[x] & int_const_like(m[x], c - 1) : nullptr;
 }
 
 constexpr Rule kLate[] = {

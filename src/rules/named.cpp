@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "rules/decompose.h"
 #include "rules/gates.h"
 #include "rules/symbolic.h"
 
@@ -13,7 +14,7 @@ struct Table {
   std::mutex mutex;
   std::map<std::string, std::function<RuleSet()>, std::less<>> sets{
       {"algebra", algebra}, {"divmod", divmod},     {"symbolic", symbolic},
-      {"gates", gates},     {"movement", movement},
+      {"gates", gates},     {"movement", movement}, {"late", late},
   };
 };
 Table& table() {

@@ -681,10 +681,11 @@ const RuleSet& spec(Stage of) {
   return *kSpecs[static_cast<int>(of)];
 }
 
-void verify(Ref root, Stage of, std::string_view where) {
+void verify(std::span<const Ref> roots, Stage of, std::string_view where) {
   Context context{of, intern(Op::Tuple, DType::Void, 1, {}), {}};
+  Ref root = roots[0];
   std::vector<Ref> order =
-      of == Stage::Schedule && root.is(Op::Linear) ? outside_kernels(root) : toposort(root);
+      of == Stage::Schedule && root.is(Op::Linear) ? outside_kernels(root) : toposort(roots);
   auto fail_at = [&](Ref n, std::string_view why) { fail(order, n, of, where, why); };
   for (Ref n : order) {
     // What laws may count on.
@@ -698,7 +699,7 @@ void verify(Ref root, Stage of, std::string_view where) {
   if (!root.is(root_of(of))) fail_at(root, "the root is a " + std::string(info(root_of(of)).name));
   if (of == Stage::Schedule) {
     for (Node* call : root.srcs())
-      if (call->src[0]->op == Op::Sink) verify(call->src[0], Stage::Kernel, where);
+      if (call->src[0]->op == Op::Sink) verify(Ref(call->src[0]), Stage::Kernel, where);
     return;
   }
   if (auto offence = of == Stage::Kernel    ? broken_loop(order)

@@ -3,6 +3,7 @@
 // SPEC is set.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "rewrite/rewrite.h"
@@ -19,9 +20,12 @@ Stage parse_stage(std::string_view text);
 /// its sources (loops, order) are not among them. Their context is private to verify.
 const RuleSet& spec(Stage stage);
 
-/// Throws InternalError if the graph under root breaks the laws of the stage: "[spec] <where>: ...". Inside a
-/// GraphScope.
-void verify(Ref root, Stage stage, std::string_view where);
+/// Throws InternalError if the graph under the roots breaks the laws of the stage: "[spec] <where>: ...".
+/// Only tensors have more than one root. Inside a GraphScope.
+void verify(std::span<const Ref> roots, Stage stage, std::string_view where);
+inline void verify(Ref root, Stage stage, std::string_view where) {
+  verify(std::span<const Ref>(&root, 1), stage, where);
+}
 
 /// Whether check does anything: SPEC is set, or always_check.
 bool checking();

@@ -126,7 +126,7 @@ Ref Planner::kernel_call(const KernelPlan& kernel) {
   absl::InlinedVector<Ref, 8> end{store};
   end.insert(end.end(), kernel.ranges.begin(), kernel.ranges.end());
   Ref root = sink(std::array<Ref, 1>{make(Op::End, DType::Void, 1, end)});
-  root = rewrite(root, rules::symbolic(), {.name = "simplify kernel"});
+  root = rewrite(root, rules::symbolic(), {.name = "simplify kernel", .optional = true});
 
   // Arguments in order of first use, the output first.
   std::vector<std::pair<Ref, Ref>> renamed;

@@ -58,8 +58,9 @@ static Ref with_stored_roots(Ref call) {
 
 Schedule schedule(Ref call, std::string_view device) {
   absl::flat_hash_set<std::int64_t> demoted;
-  Ref graph = rewrite(call, rules::movement(), {.name = "simplify movement"});
-  graph = with_stored_roots(rewrite(graph, long_reductions(), {.name = "split reductions"}));
+  Ref graph = rewrite(call, rules::movement(), {.name = "simplify movement", .optional = true});
+  graph =
+      with_stored_roots(rewrite(graph, long_reductions(), {.name = "split reductions", .optional = true}));
   for (;;) {
     Planner planner(graph, device, demoted);
     std::int64_t refuse = planner.plan();
