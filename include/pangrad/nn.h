@@ -227,6 +227,29 @@ struct PG_API Embedding : Module {
   Tensor weight;
 };
 
+struct LSTMCellOptions {
+  bool bias = true;
+  DType dtype = f32;
+  std::string device = {};
+};
+/// One step of a long short-term memory (Hochreiter and Schmidhuber 1997). With gates i, f, g, o in this
+/// order along the first axis of the weights: c' = sigmoid(f) * c + sigmoid(i) * tanh(g), h' = sigmoid(o) *
+/// tanh(c'). Weights begin uniform within 1 / sqrt(hidden), biases at 0.
+struct PG_API LSTMCell : Module {
+  LSTMCell(std::int64_t input, std::int64_t hidden, const LSTMCellOptions& options = {});
+  /// (batch, input) and the (batch, hidden) pair of before to the pair {h', c'}; without it, from zeros.
+  std::pair<Tensor, Tensor> operator()(const Tensor& x) const;
+  std::pair<Tensor, Tensor> operator()(const Tensor& x, const Tensor& h, const Tensor& c) const;
+  void fields(auto&& field) {
+    field("weight_ih", weight_ih), field("weight_hh", weight_hh);
+    field("bias_ih", bias_ih), field("bias_hh", bias_hh);
+  }
+
+  Tensor weight_ih, weight_hh;  // (4 hidden, input), (4 hidden, hidden)
+  Tensor bias_ih, bias_hh;
+  std::int64_t hidden;
+};
+
 /// Tensor::dropout as a layer.
 struct Dropout : Module {
   explicit Dropout(double probability = 0.5) : p(probability) {}

@@ -16,6 +16,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,6 +54,8 @@ class PG_API Optimizer {
   /// As step(), but computes nothing. Returns what is to be realized together.
   std::vector<Tensor> schedule_step();
   const std::vector<Tensor>& parameters() const { return parameters_; }
+  /// The gradients of all parameters. Throws ValueError outside a Training scope, or if one has none.
+  std::vector<Tensor> gradients() const;
   /// One f32 without axes: opt.lr().assign(1e-4).
   Tensor lr() const { return lr_; }
   void fields(auto&& field) {
@@ -199,6 +202,31 @@ class PG_API LAMB : public MomentOptimizer {
  private:
   Tensor updated(std::size_t i, const Tensor& value, const Tensor& gradient, const Tensor& lr) override;
   double weight_decay_;
+};
+
+/// Parameters in groups, each with an optimiser and settings of its own, that step together:
+///
+///   optim::Group opt(optim::AdamW(weights, {.weight_decay = 0.1}), optim::AdamW(others, {.weight_decay =
+///   0}));
+class PG_API Group {
+ public:
+  /// Throws ValueError if two of them have a parameter in common.
+  template <std::derived_from<Optimizer>... O>
+  explicit Group(O... optimizers) {
+    (add(std::make_shared<O>(std::move(optimizers))), ...);
+  }
+  void zero_grad() const;
+  /// Writes the parameters of all groups. Throws ValueError as Optimizer::step; nothing is written then.
+  void step();
+  std::size_t size() const { return optimizers_.size(); }
+  Optimizer& operator[](std::size_t i) { return *optimizers_.at(i); }
+  void fields(auto&& field) {
+    for (std::size_t i = 0; i < optimizers_.size(); ++i) field(std::to_string(i), *optimizers_[i]);
+  }
+
+ private:
+  void add(std::shared_ptr<Optimizer> optimizer);
+  std::vector<std::shared_ptr<Optimizer>> optimizers_;
 };
 
 }  // namespace pg::optim

@@ -37,6 +37,9 @@ struct SafeHeader {
 
 struct SafeLoadOptions {
   std::string device = {};
+  /// Each tensor is copied from the file when it is first computed, so that a part of a large file costs that
+  /// part. The file must stay as it is until then.
+  bool lazy = false;
 };
 
 /// The tensors of a file. Throws FileError.

@@ -54,7 +54,8 @@ class PG_API Tensor {
   /// A scalar: f32, i32 or bool by the kind of number. Needs no storage.
   explicit Tensor(Number value);
   /// A scalar i32 tensor of a position (of a bound Variable, say).
-  explicit Tensor(const Dim& value);
+  template <std::same_as<Dim> D>
+  explicit Tensor(const D& value) : Tensor(position(value)) {}
   Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
     retain();
     if (detail::is_recording()) detail::handle_made(this, &other);
@@ -490,10 +491,11 @@ class PG_API Tensor {
   // ----------------------------------------------------------------------------------------------------
 
   /// x[i], x[{i, Slice{1, 3}, ellipsis, newaxis, tensor}]. Integers and slices give a view. Integer tensors
-  /// and lists give a value: a negative row counts from the end once, a row out of range reads 0; several
-  /// broadcast together, in place if adjacent, else in front. Throws IndexError for an integer out of range,
-  /// too many positions, a bool or float tensor; ValueError for a step of 0. What it returns can be assigned
-  /// to: x[i] = v, x[i] += v write (a row out of range writes nothing; of equal rows the last wins).
+  /// and lists give a value: a negative row counts from the end once, several broadcast together, in place if
+  /// adjacent, else in front. Throws IndexError for an integer or a row of a list out of range, too many
+  /// positions, a bool or float tensor; ValueError for a step of 0. The rows in a tensor are not looked at
+  /// before they are used: one that is out of range reads 0. What it returns can be assigned to: x[i] = v,
+  /// x[i] += v write (a row out of range writes nothing; of equal rows the last wins).
   Indexed operator[](std::initializer_list<Index> index);
   Indexed operator[](const Index& index);
   Tensor operator[](std::initializer_list<Index> index) const;
@@ -588,7 +590,8 @@ class PG_API Tensor {
   Tensor conv_transpose2d(const Tensor& weight, const ConvTransposeOptions& options = {}) const;
   Tensor conv_transpose2d(const Tensor& weight, const Tensor& bias,
                           const ConvTransposeOptions& options = {}) const;
-  /// Over windows of the trailing axes, one for each extent of the kernel (a number: two axes).
+  /// Over windows of the trailing axes, one for each extent of the kernel: {2} pools one axis, {2, 2} two; a
+  /// number without braces is that extent for two axes.
   Tensor avg_pool2d(const Ints& kernel = {2, 2}, const PoolOptions& options = {}) const;
   Tensor max_pool2d(const Ints& kernel = {2, 2}, const PoolOptions& options = {}) const;
   /// Also the position (i32) of the first greatest, in the flattened trailing axes.
@@ -656,6 +659,7 @@ class PG_API Tensor {
       return from_literal(data.data(), shape, t, options);
     }
   }
+  static Tensor position(const Dim& value);
   static Tensor from_literal(const void* data, const Shape& shape, DType t, const Options& options);
   static void check_row(std::size_t length, std::size_t expected);
   static void check_count(std::size_t values, const Shape& shape);

@@ -88,6 +88,8 @@ struct Recorded {
   std::span<const UOp> scalars;   // the Bind of each scalar parameter
   std::span<const UOp> outputs;   // Buffer leaves, by root
   std::span<const int> in_place;  // by root: the parameter whose storage it took, or -1
+  /// Parameters whose storage was written, be it for a root or for a value in between.
+  std::span<const int> overwritten;
 };
 /// Called for each realize of this thread while set. Returns the former.
 using Recorder = std::function<void(const Recorded&)>;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include <code_version.h>
+
 #include "base/disk_cache.h"
 #include "base/flags.h"
 #include "base/log.h"
@@ -12,7 +14,6 @@
 #include "render/program.h"
 #include "rules/spec.h"
 #include "runtime/fork.h"
-#include <code_version.h>
 
 namespace pg::engine {
 

@@ -272,7 +272,14 @@ Counts& counts() {
 
 std::string default_device() {
   static const std::string fallback = "CPU";
-  return runtime::canonical_device(flags::dev().empty() ? fallback : flags::dev());
+  std::string name = runtime::canonical_device(flags::dev().empty() ? fallback : flags::dev());
+  thread_local std::string able;
+  if (name != able) {
+    if (runtime::device(name).languages().empty())
+      throw DeviceError("[device] " + name + " runs no kernels, so it cannot be the default device");
+    able = name;
+  }
+  return name;
 }
 
 UOp buffer_of(std::string_view device, DType t, Dims dims, runtime::Buffer memory) {
@@ -410,7 +417,7 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
       outputs.push_back(results[open[k]]);
     }
   }
-  if (t_recorder) t_recorder({run, call.params, call.scalars, outputs, in_place});
+  if (t_recorder) t_recorder({run, call.params, call.scalars, outputs, in_place, run->overwritten});
   return results;
 }
 

@@ -125,6 +125,9 @@ Prepared prepare(const UOp& call, const std::string& device) {
   run->steps = steps_of(run->schedule, found);
   run->compiled = !crew;
   absl::flat_hash_set<int> seen;
+  for (const Step& step : run->steps)
+    if (step.slots[0] < static_cast<int>(run->schedule.params) && seen.insert(step.slots[0]).second)
+      run->overwritten.push_back(step.slots[0]);
   for (int out : run->schedule.outputs)
     if (out >= static_cast<int>(run->schedule.params) && seen.insert(out).second) run->fresh.push_back(out);
   return {schedules().insert(key, {call, run}).run, std::move(crew)};

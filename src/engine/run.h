@@ -24,6 +24,8 @@ struct Run {
   std::vector<Step> steps;
   /// The schedule's slots that are neither parameters nor temporaries: made at each run.
   std::vector<int> fresh;
+  /// Parameters that a step writes.
+  std::vector<int> overwritten;
   /// Whether all kernels were ready once.
   mutable std::atomic<bool> compiled{false};
 };

@@ -14,6 +14,7 @@
 
 #include "formats/file.h"
 #include "formats/safetensors_header.h"
+#include "tensor/disk.h"
 #include <pangrad/safetensors.h>
 
 namespace pg {
@@ -114,7 +115,14 @@ StateDict safe_load(const std::filesystem::path& path, const SafeLoadOptions& op
   SafeHeader header = read_header(file, path);
   StateDict tensors;
   std::vector<std::uint8_t> bytes;
+  std::string disk = "DISK:" + std::filesystem::absolute(path).lexically_normal().string();
   for (const SafeHeader::Entry& entry : header.tensors) {
+    // What must be looked at to be checked is read now.
+    if (options.lazy && entry.dtype != boolean && entry.end > entry.begin) {
+      tensors.emplace(entry.name,
+                      detail::on_disk(disk, entry.begin, entry.shape, entry.dtype).to(options.device));
+      continue;
+    }
     bytes.resize(entry.end - entry.begin);
     file.read(bytes.data(), entry.begin, bytes.size());
     if (entry.dtype == boolean) {

@@ -119,4 +119,32 @@ Embedding::Embedding(std::int64_t vocabulary, std::int64_t width, const Embeddin
 
 Tensor Embedding::operator()(const Tensor& index) const { return weight[index]; }
 
+LSTMCell::LSTMCell(std::int64_t input, std::int64_t hidden_size, const LSTMCellOptions& options)
+    : hidden(hidden_size) {
+  check_positive("LSTMCell", "input", input);
+  check_positive("LSTMCell", "hidden", hidden);
+  double bound = 1 / std::sqrt(static_cast<double>(hidden));
+  weight_ih = uniform({4 * hidden, input}, bound, options.dtype, options.device);
+  weight_hh = uniform({4 * hidden, hidden}, bound, options.dtype, options.device);
+  if (!options.bias) return;
+  auto zeros = [&] {
+    return parameter(Tensor::zeros({4 * hidden}, {.dtype = options.dtype, .device = options.device}).clone());
+  };
+  bias_ih = zeros();
+  bias_hh = zeros();
+}
+
+std::pair<Tensor, Tensor> LSTMCell::operator()(const Tensor& x) const {
+  Tensor zero =
+      Tensor::zeros({x.size(0), hidden}, {.dtype = weight_hh.dtype(), .device = weight_hh.device()});
+  return (*this)(x, zero, zero);
+}
+
+std::pair<Tensor, Tensor> LSTMCell::operator()(const Tensor& x, const Tensor& h, const Tensor& c) const {
+  std::vector<Tensor> gates =
+      (x.linear(weight_ih.T(), bias_ih) + h.linear(weight_hh.T(), bias_hh)).chunk(4, 1);
+  Tensor next = gates[1].sigmoid() * c + gates[0].sigmoid() * gates[2].tanh();
+  return {gates[3].sigmoid() * next.tanh(), next};
+}
+
 }  // namespace pg::nn

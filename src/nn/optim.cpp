@@ -78,7 +78,7 @@ void Optimizer::zero_grad() const {
   for (const Tensor& parameter : parameters_) parameter.zero_grad();
 }
 
-std::vector<Tensor> Optimizer::schedule_step() {
+std::vector<Tensor> Optimizer::gradients() const {
   if (!Training::enabled()) throw ValueError("[step] an optimiser steps only in a scope of Training");
   std::vector<Tensor> gradients;
   for (size_t i = 0; i < parameters_.size(); i++) {
@@ -89,7 +89,11 @@ std::vector<Tensor> Optimizer::schedule_step() {
           parameters_.size(), parameters_[i].str()));
     }
   }
+  return gradients;
+}
 
+std::vector<Tensor> Optimizer::schedule_step() {
+  std::vector<Tensor> gradients = this->gradients();
   NoGrad no_grad;
   advance();
   for (size_t i = 0; i < parameters_.size(); i++) {
@@ -109,5 +113,27 @@ std::vector<Tensor> Optimizer::schedule_step() {
 }
 
 void Optimizer::step() { realize(schedule_step()); }
+
+void Group::add(std::shared_ptr<Optimizer> optimizer) {
+  for (const Tensor& parameter : optimizer->parameters())
+    for (const auto& other : optimizers_)
+      for (const Tensor& known : other->parameters())
+        if (known.impl() == parameter.impl())
+          throw ValueError(fmt::format("[Group] {} is a parameter of two optimisers", parameter.str()));
+  optimizers_.push_back(std::move(optimizer));
+}
+
+void Group::zero_grad() const {
+  for (const auto& optimizer : optimizers_) optimizer->zero_grad();
+}
+
+void Group::step() {
+  // All or none: what is missing is missed before anything is written.
+  for (const auto& optimizer : optimizers_) optimizer->gradients();
+  std::vector<Tensor> all;
+  for (const auto& optimizer : optimizers_)
+    for (Tensor& tensor : optimizer->schedule_step()) all.push_back(std::move(tensor));
+  realize(all);
+}
 
 }  // namespace pg::optim

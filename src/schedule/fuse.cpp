@@ -91,6 +91,8 @@ std::string Planner::device_of(Ref node) {
       else
         for (Node* s : n.srcs())
           if (d.empty()) d = devices_[s];
+      // What must be stored is so in one place, whoever reads it; the rest is computed where it is wanted.
+      if (d.empty() && (n.is(Op::After) || n.is(Op::Contiguous))) d = default_device_;
     }
   const std::string& d = devices_[node.node()];
   return d.empty() ? default_device_ : d;
@@ -106,6 +108,10 @@ void Planner::find_forced() {
   for (Node* r : call_.srcs()) {
     roots_.push_back(storage_node(r));
     forced_.insert(roots_.back().node());
+    if (std::string& device = devices_[roots_.back().node()]; device.empty()) {
+      device = default_device_;
+      device_free_.insert(roots_.back().node());
+    }
   }
   for (Ref n : order_) {
     if (n.is(Op::After)) forced_.insert(n.node());
@@ -171,6 +177,7 @@ void Planner::process(Ref n) {
     if (stored) {
       // What no source places is made where it is first read.
       std::string& device = devices_[n.node()];
+      if (device.empty()) device_free_.insert(n.node());
       if (device.empty() && !entries.empty())
         device =
             kernels_[static_cast<std::size_t>(entries_[static_cast<std::size_t>(entries[0])].kernel)].device;
@@ -192,22 +199,36 @@ void Planner::process(Ref n) {
       continue;
     }
     Entry& e = entries_[static_cast<std::size_t>(id)];
+    KernelPlan& kernel = kernels_[static_cast<std::size_t>(e.kernel)];
+    if (elsewhere(n, kernel)) {
+      expand_entry(id);
+      continue;
+    }
     e.load = true;
-    kernels_[static_cast<std::size_t>(e.kernel)].reads.insert(n.node());
+    kernel.reads.insert(n.node());
   }
+}
+
+// Stored for a kernel of another device, though it is of none itself: computed again.
+bool Planner::elsewhere(Ref n, const KernelPlan& kernel) {
+  return device_free_.contains(n.node()) && device_of(n) != kernel.device;
 }
 
 bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
   if (n.has(kMovement) || passes_through(n) || n.is(Op::Arange) || n.is(Op::ScalarParam)) return false;
   double evals = 0, size = elements(n);
   bool in_reduce = false;
+  std::int64_t loops = 0;
   for (int id : entries) {
     const Entry& e = entries_[static_cast<std::size_t>(id)];
     evals += e.evals;
     in_reduce |= e.in_reduce;
+    loops = std::max(loops, kernels_[static_cast<std::size_t>(e.kernel)].next_range);
   }
-  // A reduction is computed once: not again per user, nor per iteration of a loop it does not depend on.
-  if (n.is(Op::Reduce)) return entries.size() > 1 || in_reduce || evals * 4 > size * 5;
+  // A reduction is computed once: not again per user, nor per iteration of a loop it does not depend on. And
+  // a kernel has so many loops at most: a sum of very many reductions reads the rest.
+  constexpr std::int64_t kLoops = 24;
+  if (n.is(Op::Reduce)) return entries.size() > 1 || in_reduce || evals * 4 > size * 5 || loops > kLoops;
   double work = work_.at(n.node());
   // What expands from few elements (one-hot, masks, broadcasts) is cheaper to make again than to read.
   if (inputs_.at(n.node()) * 4 <= size && work <= 16) return false;

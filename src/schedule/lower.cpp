@@ -178,7 +178,13 @@ Schedule Planner::finish(const std::vector<int>& order) {
   }
   Schedule out;
   absl::InlinedVector<Ref, 16> calls;
-  for (int k : order) calls.push_back(kernel_call(kernels_[static_cast<std::size_t>(k)]));
+  for (int k : order) {
+    const KernelPlan& kernel = kernels_[static_cast<std::size_t>(k)];
+    // A write of no elements is no work.
+    bool nothing =
+        std::any_of(kernel.ranges.begin(), kernel.ranges.end(), [](Ref r) { return r.src(0).is_const(0); });
+    if (!nothing) calls.push_back(kernel_call(kernel));
+  }
   out.linear = make(Op::Linear, DType::Void, 1, calls);
   out.buffers = buffers_;
   out.params = params_;

@@ -66,6 +66,7 @@ class Planner {
   void estimate_work();
   void process(Ref node);
   bool should_store(Ref node, const std::vector<int>& entries) const;
+  bool elsewhere(Ref node, const KernelPlan& kernel);
   int open_kernel(Ref node, int buffer, Ref shape);
   void start_kernel(Ref node, int buffer);
   void start_write(Ref node);
@@ -91,6 +92,7 @@ class Planner {
   absl::flat_hash_map<Node*, std::vector<int>> uses_;
   absl::flat_hash_map<Node*, int> buffer_;  // of stored nodes
   absl::flat_hash_map<Node*, std::string> devices_;
+  absl::flat_hash_set<Node*> device_free_;  // stored nodes whose sources name no device
   absl::flat_hash_map<Node*, int> producer_;    // kernel that stores a node
   absl::flat_hash_map<Node*, int> overwriter_;  // kernel that destroys it
   std::vector<std::int64_t> demotable_;

@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "engine/engine.h"
+#include "runtime/device.h"
+#include "tensor/disk.h"
 #include "tensor/ops.h"
 
 namespace pg {
@@ -39,10 +41,23 @@ Tensor::Tensor(Number value) : Tensor() {
   std::swap(impl_, t.impl_);
 }
 
-Tensor::Tensor(const Dim& value) : Tensor() {
+Tensor detail::on_disk(const std::string& name, std::size_t offset, const Shape& shape, DType t) {
+  Device device = device_named(name);
+  std::vector<std::int64_t> dims = shape.concrete();
+  std::size_t bytes = itemsize(t);
+  for (std::int64_t d : dims) bytes *= static_cast<std::size_t>(d);
+  runtime::Buffer file = runtime::device(*device).contents();
+  if (offset > file.bytes || bytes > file.bytes - offset)
+    throw FileError(fmt::format("[on_disk] {}: bytes {} to {} of a file of {}", *device, offset,
+                                offset + bytes, file.bytes));
+  UOp leaf = engine::buffer_of(*device, t, dims, file.slice(offset, bytes));
   GraphScope scope;
-  Tensor t = computed(pg::cast(dim_from(value), i32), false, nullptr);
-  std::swap(impl_, t.impl_);
+  return computed(leaf, false, device);
+}
+
+Tensor Tensor::position(const Dim& value) {
+  GraphScope scope;
+  return computed(pg::cast(dim_from(value), i32), false, nullptr);
 }
 
 void Tensor::check_row(std::size_t length, std::size_t expected) {

@@ -53,6 +53,7 @@ std::string key_of(Call& call) {
 
 void store_arguments(const Call& call) {
   std::vector<Impl*> cells;
+  cells.reserve(call.given.inputs.size());
   for (const Tensor& t : call.given.inputs) cells.push_back(t.impl()->cell);
   realize(cells);
   for (Impl* cell : cells) {

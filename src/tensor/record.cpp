@@ -258,6 +258,7 @@ class Recorder final : public CellWatch {
       run.outputs.push_back(slot);
       run.in_place.push_back(r.in_place[k] < 0 ? kNone : run.inputs[static_cast<std::size_t>(r.in_place[k])]);
     }
+    for (int k : r.overwritten) run.overwritten.push_back(run.inputs[static_cast<std::size_t>(k)]);
     for (const UOp& bind : r.scalars) run.scalars.push_back(scalar_of(bind));
     out_.runs.push_back(std::move(run));
   }

@@ -29,6 +29,7 @@ struct RecordedRun {
   std::shared_ptr<const engine::Run> run;
   std::vector<int> inputs, outputs;  // slots
   std::vector<int> in_place;         // by output: the slot whose storage it takes, or kNone
+  std::vector<int> overwritten;      // slots whose storage is written, also where nothing is left of it
   std::vector<RecordedScalar> scalars;
 };
 

@@ -76,11 +76,16 @@ class Replay {
   void finish(JitResults& results) {
     GraphScope scope;
     version_writes(r_.runs.size());
-    for (const Recording::Write& w : r_.writes) overwrite(*cells_[at(w.place)], leaf_of(w.slot));
+    // One storage may be seen in several shapes.
+    auto in_shape = [&](int slot, const UOp& shape) -> UOp {
+      Ref leaf = leaf_of(slot), to = now(shape);
+      return same(leaf.src(0), to) ? UOp(leaf) : engine::view_of(leaf, 0, to);
+    };
+    for (const Recording::Write& w : r_.writes) overwrite(*cells_[at(w.place)], in_shape(w.slot, w.shape));
     for (auto& [place, on] : r_.marks) mark(*cells_[at(place)], on);
     std::vector<Tensor> made;
     for (const Recording::Made& m : r_.made) {
-      Ref node = m.constant ? m.constant.ref() : leaf_of(m.slot);
+      UOp node = m.constant ? m.constant : in_shape(m.slot, m.shape);
       made.push_back(computed(node, false, m.device));
       made.back().impl()->cell->history_end = "jit";
     }
@@ -151,23 +156,28 @@ class Replay {
     for (std::size_t i = 0; i < r_.places.size(); ++i)
       if (r_.places[i].slot != kNone) holder[at(r_.places[i].slot)] = cells_[i];
     std::vector<bool> ours(r_.slots.size());
-    for (const RecordedRun& run : r_.runs)
+    for (const RecordedRun& run : r_.runs) {
+      for (int from : run.overwritten) {
+        if (ours[at(from)]) continue;
+        ours[at(from)] = true;
+        bool kept = std::find(run.in_place.begin(), run.in_place.end(), from) != run.in_place.end();
+        // Nothing is left of it: a later run that fails would have lost it.
+        bool lost = !kept && r_.runs.size() > 1;
+        if (lost || !exclusive(value(from), holder[at(from)] ? 2 : 1))
+          value(from) = engine::copy_of(value(from));
+      }
       for (std::size_t k = 0; k < run.outputs.size(); ++k) {
         int from = run.in_place[k], to = run.outputs[k];
         const Recording::Slot& slot = r_.slots[at(to)];
-        if (from == kNone) {
-          if (!value(to) && slot.base == kNone) {
-            value(to) = engine::new_buffer(slot.device, slot.dtype, slot.elements, now(slot.shape));
-            ours[at(to)] = true;
-          }
+        if (from != kNone)
+          value(to) = value(from);
+        else if (!value(to) && slot.base == kNone)
+          value(to) = engine::new_buffer(slot.device, slot.dtype, slot.elements, now(slot.shape));
+        else
           continue;
-        }
-        if (!ours[at(from)]) {
-          if (!exclusive(value(from), holder[at(from)] ? 2 : 1)) value(from) = engine::copy_of(value(from));
-        }
-        value(to) = value(from);
-        ours[at(from)] = ours[at(to)] = true;
+        ours[at(to)] = true;
       }
+    }
   }
 
   void launch(const RecordedRun& run) {

@@ -156,7 +156,8 @@ Tensor Tensor::contiguous() const {
   Ref n = v.node;
   while (n.is(Op::Reshape) || n.is(Op::Leaf) || n.is(Op::Detach)) n = n.src(0);
   bool already = n.is(Op::Buffer) || n.is(Op::Contiguous) || n.is(Op::After) || constant_of(n);
-  return computed(already ? v.node : make(Op::Contiguous, v.dtype(), {v.node}), v.tracked, v.device);
+  return computed(already ? v.node : make(Op::Contiguous, v.dtype(), {placed(v.node, v.device)}), v.tracked,
+                  v.device);
 }
 Tensor Tensor::contiguous_backward() const {
   GraphScope scope;

@@ -100,6 +100,31 @@ std::string changed(std::string_view was, std::string_view now) {
   return safetensors(header, "abcd");
 }
 
+// Each tensor is read when it is used; what the header says wrong is found at once all the same.
+TEST(Safetensors, LazilyFromTheFile) {
+  Folder folder;
+  fs::path path = folder / "lazy.safetensors";
+  safe_save({{"a", Tensor::of({1.f, 2.f, 3.f})},
+             {"b", Tensor::of({7, 8}).reshape({2, 1})},
+             {"flags", Tensor::of({true, false})},
+             {"none", Tensor::zeros({0, 3})}},
+            path);
+  StateDict lazy = safe_load(path, {.lazy = true});
+  EXPECT_EQ(lazy.size(), 4u);
+  EXPECT_EQ(lazy.at("a").device(), "CPU");
+  EXPECT_EQ(lazy.at("a").to_vector<float>(), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ((lazy.at("b") * 2).to_vector<int>(), (std::vector<int>{14, 16}));
+  EXPECT_EQ(lazy.at("flags").to_vector<bool>(), (std::vector<bool>{true, false}));
+  // A copy: the file stays as it is.
+  lazy.at("a").assign(0).realize();
+  EXPECT_EQ(safe_load(path).at("a").to_vector<float>(), (std::vector<float>{1, 2, 3}));
+  // What was not read yet misses its file.
+  StateDict late = safe_load(path, {.lazy = true});
+  fs::resize_file(path, 16);
+  EXPECT_THROW(late.at("a").realize(), FileError);
+  EXPECT_THROW(safe_load(path, {.lazy = true}), FileError);
+}
+
 TEST(Safetensors, TruncatedFiles) {
   std::string whole = changed("a", "a");  // 8 + 53 + 4 bytes
   EXPECT_EQ(error_of(""), "is truncated: ends at byte 0, within the length of the header");

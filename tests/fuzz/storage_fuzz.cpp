@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <functional>
+#include <memory>
 #include <numeric>
 #include <optional>
 
 #include "eval/compare.h"
+#include "fuzz/storage_body.h"
 #include "fuzz/storage_model.h"
 #include "ops/nodes.h"
+#include <pangrad/jit.h>
 
 namespace pg::fuzz {
 namespace {
@@ -17,6 +21,8 @@ using eval::Array;
 using eval::Dims;
 
 constexpr DType kDTypes[] = {f32, i32, u8};
+const std::string kDevices[] = {"CPU", "CPU:1", "INTERP"};
+constexpr std::uint64_t kSeed = 11;
 
 // A step's own stream of choices.
 class Choices {
@@ -36,6 +42,15 @@ class Choices {
 struct Variable {
   Tensor tensor;
   Model model;
+  std::string name;
+  std::string device;
+};
+
+using Function = Jit<std::function<Tensor(const Tensor&, const Tensor&)>>;
+struct Capture {
+  Body body;
+  Variable captured;
+  std::shared_ptr<Function> call;
   std::string name;
 };
 
@@ -67,6 +82,7 @@ class Machine {
   Outcome run(const Program& program) {
     Outcome out;
     try {
+      Tensor::manual_seed(kSeed);
       for (std::uint64_t seed : program) step(Choices(seed));
       for (Variable& v : variables_) check(v);
     } catch (const Failure& failure) {
@@ -83,9 +99,12 @@ class Machine {
     std::int64_t kind = c.below(100);
     if (variables_.empty() || kind < 8) return create(c);
     if (variables_.size() > 14 || kind < 12) return drop(c);
-    if (kind < 38) return view(c);
-    if (kind < 56) return value(c);
-    if (kind < 84) return write(c);
+    if (kind < 36) return view(c);
+    if (kind < 52) return value(c);
+    if (kind < 76) return write(c);
+    if (kind < 78) return draw(c);
+    if (kind < 82) return call(c);
+    if (kind < 84) return differentiate(c);
     if (kind < 92) return check(pick(c));
     realize(c);
   }
@@ -96,10 +115,11 @@ class Machine {
 
   // A new variable; the tensor is made by f after the program's text is there.
   template <class F>
-  void declare(const std::string& expression, Model model, F f) {
+  void declare(const std::string& expression, Model model, const std::string& device, F f) {
     std::string name = "t" + std::to_string(next_++);
     say("Tensor " + name + " = " + expression + ";");
-    Variable v{f(), std::move(model), name};
+    Variable v{f(), std::move(model), name, device};
+    if (v.tensor.device() != device) throw Failure{name + " is on " + v.tensor.device() + ", not " + device};
     if (v.tensor.dtype() != v.model.dtype() || v.tensor.shape() != shape(v.model.dims()))
       throw Failure{name + " is " + std::string(pg::name(v.tensor.dtype())) + " " + v.tensor.shape().str() +
                     ", not " + std::string(pg::name(v.model.dtype())) + " " + eval::text(v.model.dims())};
@@ -130,30 +150,29 @@ class Machine {
                                is_float(t) ? float_scalar(v) : int_scalar(static_cast<std::int64_t>(v)));
     return is_float(t) && s.find('.') == std::string::npos ? s + ".0" : s;
   }
-  static Operand operand(double v, DType t) {
-    return is_float(t) ? Operand(v) : Operand(static_cast<std::int64_t>(v));
-  }
-
   void create(Choices& c) {
     DType t = kDTypes[c.below(3)];
     Dims dims = random_dims(c);
+    // Most on one device, so that they meet.
+    const std::string& device = kDevices[c.chance(80) ? 0 : c.below(3)];
+    Options options{.dtype = t, .device = device};
+    std::string words = "{.dtype = " + std::string(name(t)) + ", .device = \"" + device + "\"})";
     if (c.chance(25)) {
       double v = random_number(c, t);
       Array filled(t, dims, std::vector<double>(at(eval::count(dims)), v));
-      declare(
-          "Tensor::full(" + braces(dims) + ", " + number(v, t) + ", {.dtype = " + std::string(name(t)) + "})",
-          Model(filled), [&] {
-            return Tensor::full(shape(dims), is_float(t) ? Number(v) : Number(static_cast<std::int64_t>(v)),
-                                {.dtype = t});
-          });
+      declare("Tensor::full(" + braces(dims) + ", " + number(v, t) + ", " + words, Model(filled), device,
+              [&] {
+                return Tensor::full(shape(dims),
+                                    is_float(t) ? Number(v) : Number(static_cast<std::int64_t>(v)), options);
+              });
       return;
     }
     if (c.chance(15)) {
       std::int64_t n = c.between(1, 6);
       std::vector<std::int64_t> values(at(n));
       std::iota(values.begin(), values.end(), 0);
-      declare("Tensor::arange(" + std::to_string(n) + ", {.dtype = " + std::string(name(t)) + "})",
-              Model(Array(t, {n}, values)), [&] { return Tensor::arange(n, {.dtype = t}); });
+      declare("Tensor::arange(" + std::to_string(n) + ", " + words, Model(Array(t, {n}, values)), device,
+              [&] { return Tensor::arange(n, options); });
       return;
     }
     std::vector<double> values;
@@ -162,8 +181,9 @@ class Machine {
     std::string list;
     for (double v : values) list += (list.empty() ? "" : ", ") + number(v, t);
     const char* element = t == f32 ? "float" : t == i32 ? "std::int32_t" : "std::uint8_t";
-    declare("Tensor::of(std::vector<" + std::string(element) + ">{" + list + "}, " + braces(dims) + ")",
-            Model(a), [&] { return Tensor::from_host(a.bytes().data(), shape(dims), t); });
+    declare(
+        "Tensor::of(std::vector<" + std::string(element) + ">{" + list + "}, " + braces(dims) + ", " + words,
+        Model(a), device, [&] { return Tensor::from_host(a.bytes().data(), shape(dims), t, options); });
   }
 
   void drop(Choices& c) {
@@ -194,14 +214,14 @@ class Machine {
     const Variable& v = *std::find_if(variables_.begin(), variables_.end(),
                                       [&](auto& x) { return x.tensor.impl() == t.impl(); });
     Model m = v.model;
-    std::string n = v.name;
+    std::string n = v.name, on = v.device;
     int rank = m.rank();
     int axis = rank ? static_cast<int>(c.below(rank)) : 0;
     std::int64_t extent = rank ? m.dims()[at(axis)] : 0;
     switch (c.below(12)) {
       case 0: {
         Dims dims = factors(c, m.size());
-        declare(n + ".reshape(" + braces(dims) + ")", m.reshape(dims),
+        declare(n + ".reshape(" + braces(dims) + ")", m.reshape(dims), on,
                 [&] { return t.reshape(shape(dims)); });
         return;
       }
@@ -209,12 +229,13 @@ class Machine {
         std::vector<std::int64_t> order(at(rank));
         std::iota(order.begin(), order.end(), 0);
         for (int i = rank; i > 1; --i) std::swap(order[at(i - 1)], order[at(c.below(i))]);
-        declare(n + ".permute(" + braces(order) + ")", m.permute(order), [&] { return t.permute(order); });
+        declare(n + ".permute(" + braces(order) + ")", m.permute(order), on,
+                [&] { return t.permute(order); });
         return;
       }
       case 2:
         if (rank)
-          declare(n + ".flip(" + std::to_string(axis) + ")", m.flip(axis), [&] { return t.flip(axis); });
+          declare(n + ".flip(" + std::to_string(axis) + ")", m.flip(axis), on, [&] { return t.flip(axis); });
         return;
       case 3:
       case 4:
@@ -222,7 +243,7 @@ class Machine {
         if (!extent) return;
         auto [start, count, step] = random_slice(c, extent);
         std::string index = slices(rank, axis, start, count, step);
-        declare(n + "[" + index + "]", m.slice(axis, start, count, step),
+        declare(n + "[" + index + "]", m.slice(axis, start, count, step), on,
                 [&, s = start, k = count, p = step] { return t.at(slice_index(rank, axis, s, k, p)); });
         return;
       }
@@ -235,14 +256,14 @@ class Machine {
         index.emplace_back(i);
         std::string words;
         for (int k = 0; k < axis; ++k) words += "Slice{}, ";
-        declare(n + "[{" + words + std::to_string(i) + "}]", m.slice(axis, i, 1, 1).reshape(dims),
+        declare(n + "[{" + words + std::to_string(i) + "}]", m.slice(axis, i, 1, 1).reshape(dims), on,
                 [&] { return t.at(index); });
         return;
       }
       case 7: {
         Dims dims = m.dims();
         dims.insert(dims.begin() + axis, 1);
-        declare(n + ".unsqueeze(" + std::to_string(axis) + ")", m.reshape(dims),
+        declare(n + ".unsqueeze(" + std::to_string(axis) + ")", m.reshape(dims), on,
                 [&] { return t.unsqueeze(axis); });
         return;
       }
@@ -251,11 +272,12 @@ class Machine {
         for (std::int64_t& d : dims)
           if (d == 1 && c.chance(60)) d = c.between(1, 3);
         if (c.chance(40)) dims.insert(dims.begin(), c.between(1, 2));
-        declare(n + ".expand(" + braces(dims) + ")", m.expand(dims), [&] { return t.expand(shape(dims)); });
+        declare(n + ".expand(" + braces(dims) + ")", m.expand(dims), on,
+                [&] { return t.expand(shape(dims)); });
         return;
       }
       case 9:
-        declare(n + ".detach()", m, [&] { return t.detach(); });
+        declare(n + ".detach()", m, on, [&] { return t.detach(); });
         return;
       case 10: {
         if (rank < 2) return;
@@ -265,7 +287,7 @@ class Machine {
         if (-offset > m.dims()[at(axis)] || offset > m.dims()[at(other)]) return;
         declare(n + ".diagonal(" + std::to_string(offset) + ", " + std::to_string(axis) + ", " +
                     std::to_string(other) + ")",
-                m.diagonal(axis, other, offset), [&] { return t.diagonal(offset, axis, other); });
+                m.diagonal(axis, other, offset), on, [&] { return t.diagonal(offset, axis, other); });
         return;
       }
       default: {
@@ -275,7 +297,8 @@ class Machine {
              after = static_cast<std::int64_t>(itemsize(to));
         if (before != after && (!rank || m.dims().back() * before % after)) return;
         if (m.size() * before > 256) return;
-        declare(n + ".bitcast(" + std::string(name(to)) + ")", m.bitcast(to), [&] { return t.bitcast(to); });
+        declare(n + ".bitcast(" + std::string(name(to)) + ")", m.bitcast(to), on,
+                [&] { return t.bitcast(to); });
       }
     }
   }
@@ -332,12 +355,12 @@ class Machine {
   // ------------------------------------------------------------------------------------------------------
 
   // A variable of the same dtype that fits `like`: broadcasts with it, or (into) to it.
-  std::optional<Variable> partner(Choices& c, const Model& like, bool into) {
+  std::optional<Variable> partner(Choices& c, const Model& like, const std::string& device, bool into) {
     std::vector<std::size_t> fitting;
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       const Model& m = variables_[i].model;
       Dims dims;
-      if (m.dtype() == like.dtype() && eval::count(m.dims()) < 200 &&
+      if (m.dtype() == like.dtype() && variables_[i].device == device && eval::count(m.dims()) < 200 &&
           broadcast(m.dims(), like.dims(), dims) && (!into || dims == like.dims()))
         fitting.push_back(i);
     }
@@ -351,16 +374,23 @@ class Machine {
     Array now = v.model.value();
     DType type = now.dtype;
     auto rank = static_cast<std::int64_t>(now.dims.size());
-    switch (c.below(9)) {
+    switch (c.below(10)) {
+      case 9: {
+        const std::string& to = kDevices[c.below(3)];
+        // On its own device it is what it was.
+        declare(v.name + ".to(\"" + to + "\")", to == v.device ? v.model : Model(now), to,
+                [&] { return t.to(to); });
+        return;
+      }
       case 0:
-        declare(v.name + ".clone()", Model(now), [&] { return t.clone(); });
+        declare(v.name + ".clone()", Model(now), v.device, [&] { return t.clone(); });
         return;
       case 1:
-        declare(v.name + ".contiguous()", Model(now), [&] { return t.contiguous(); });
+        declare(v.name + ".contiguous()", Model(now), v.device, [&] { return t.contiguous(); });
         return;
       case 2: {
         DType to = kDTypes[c.below(3)];
-        declare(v.name + ".cast(" + std::string(name(to)) + ")", Model(cast(now, to)),
+        declare(v.name + ".cast(" + std::string(name(to)) + ")", Model(cast(now, to)), v.device,
                 [&] { return t.cast(to); });
         return;
       }
@@ -370,35 +400,35 @@ class Machine {
         Array other(type, {}, {n});
         bool add = c.chance(70);
         declare(v.name + (add ? " + " : " * ") + number(n, type),
-                Model(elementwise(add ? Op::Add : Op::Mul, now, other)),
+                Model(elementwise(add ? Op::Add : Op::Mul, now, other)), v.device,
                 [&] { return add ? t + operand(n, type) : t * operand(n, type); });
         return;
       }
       case 4:
       case 5: {
-        auto other = partner(c, v.model, false);
+        auto other = partner(c, v.model, v.device, false);
         if (!other || !plain(now)) return;
         Array second = other->model.value();
         if (!plain(second)) return;
         switch (c.below(3)) {
           case 0:
-            declare(v.name + " + " + other->name, Model(elementwise(Op::Add, now, second)),
+            declare(v.name + " + " + other->name, Model(elementwise(Op::Add, now, second)), v.device,
                     [&] { return t + other->tensor; });
             return;
           case 1:
-            declare(v.name + " - " + other->name, Model(elementwise(Op::Sub, now, second)),
+            declare(v.name + " - " + other->name, Model(elementwise(Op::Sub, now, second)), v.device,
                     [&] { return t - other->tensor; });
             return;
           default:
             declare(v.name + ".maximum(" + other->name + ")", Model(elementwise(Op::Max, now, second)),
-                    [&] { return t.maximum(other->tensor); });
+                    v.device, [&] { return t.maximum(other->tensor); });
             return;
         }
       }
       case 6: {
         if (!rank || !plain(now)) return;
         auto axis = static_cast<int>(c.below(rank));
-        declare(v.name + ".sum(" + std::to_string(axis) + ")", Model(sum(now, axis)),
+        declare(v.name + ".sum(" + std::to_string(axis) + ")", Model(sum(now, axis)), v.device,
                 [&] { return t.sum(axis); });
         return;
       }
@@ -407,12 +437,12 @@ class Machine {
         auto axis = static_cast<int>(c.below(rank));
         for (const Variable& o : variables_) {
           Dims a = now.dims, b = o.model.dims();
-          if (o.model.dtype() != type || b.size() != a.size()) continue;
+          if (o.model.dtype() != type || o.device != v.device || b.size() != a.size()) continue;
           a[at(axis)] = b[at(axis)] = 0;
           if (a != b || eval::count(o.model.dims()) > 100 || c.chance(30)) continue;
           Variable second = o;
           declare("cat({" + v.name + ", " + second.name + "}, " + std::to_string(axis) + ")",
-                  Model(cat(now, second.model.value(), axis)),
+                  Model(cat(now, second.model.value(), axis)), v.device,
                   [&] { return pg::cat({t, second.tensor}, axis); });
           return;
         }
@@ -421,8 +451,8 @@ class Machine {
       default: {
         if (!rank) return;
         std::vector<std::int64_t> rows = random_rows(c, now.dims[0]);
-        declare(v.name + "[" + list(rows) + "]", Model(take(now, rows)),
-                [&] { return t.at(std::vector<Index>{index_of(rows)}); });
+        declare(v.name + "[" + list(rows, v.device) + "]", Model(take(now, rows)), v.device,
+                [&] { return t.at(std::vector<Index>{index_of(rows, v.device)}); });
       }
     }
   }
@@ -436,10 +466,12 @@ class Machine {
     }
     return rows;
   }
-  static std::string list(const std::vector<std::int64_t>& rows) {
-    return "Tensor::of(std::vector<std::int64_t>" + braces(rows) + ")";
+  static std::string list(const std::vector<std::int64_t>& rows, const std::string& device) {
+    return "Tensor::of(std::vector<std::int64_t>" + braces(rows) + ", {.device = \"" + device + "\"})";
   }
-  static Index index_of(const std::vector<std::int64_t>& rows) { return Index(Tensor::of(rows)); }
+  static Index index_of(const std::vector<std::int64_t>& rows, const std::string& device) {
+    return Index(Tensor::of(rows, {.device = device}));
+  }
 
   // --- writes
   // ------------------------------------------------------------------------------------------------------
@@ -471,7 +503,7 @@ class Machine {
         return;
       case 1:
       case 2: {
-        auto other = partner(c, m, true);
+        auto other = partner(c, m, v.device, true);
         if (!other) return;
         say(v.name + ".assign(" + other->name + ");");
         t.assign(other->tensor);
@@ -500,7 +532,7 @@ class Machine {
       case 4: {
         Array now = m.value();
         if (!plain(now)) return;
-        auto other = c.chance(50) ? partner(c, m, true) : std::nullopt;
+        auto other = c.chance(50) ? partner(c, m, v.device, true) : std::nullopt;
         Array second = other ? other->model.value() : single;
         if (!plain(second)) return;
         say(v.name + " += " + (other ? other->name : number(n, type)) + ";");
@@ -519,7 +551,7 @@ class Machine {
         if (!extent) return;
         auto [start, count, step] = random_slice(c, extent);
         Model part = m.slice(axis, start, count, step);
-        auto other = c.chance(60) ? partner(c, part, true) : std::nullopt;
+        auto other = c.chance(60) ? partner(c, part, v.device, true) : std::nullopt;
         say(v.name + "[" + slices(rank, axis, start, count, step) +
             "] = " + (other ? other->name : number(n, type)) + ";");
         std::vector<Index> index = slice_index(rank, axis, start, count, step);
@@ -537,11 +569,11 @@ class Machine {
         bool adds = c.chance(30) && plain(m.value());
         Array value = single;
         if (adds) value = elementwise(Op::Add, take(m.value(), rows), single);
-        say(v.name + "[" + list(rows) + "] " + (adds ? "+= " : "= ") + number(n, type) + ";");
+        say(v.name + "[" + list(rows, v.device) + "] " + (adds ? "+= " : "= ") + number(n, type) + ";");
         if (adds)
-          t[index_of(rows)] += operand(n, type);
+          t[index_of(rows, v.device)] += operand(n, type);
         else
-          t[index_of(rows)] = operand(n, type);
+          t[index_of(rows, v.device)] = operand(n, type);
         for (std::size_t k = 0; k < rows.size(); ++k) {
           std::int64_t row = rows[k] < 0 ? rows[k] + extent : rows[k];
           if (row < 0 || row >= extent) continue;
@@ -551,13 +583,144 @@ class Machine {
     }
   }
 
+  // --- random numbers, captured functions, gradients
+  // ----------------------------------------------------------------
+
+  void draw(Choices& c) {
+    Dims dims = random_dims(c);
+    const std::string& device = kDevices[c.chance(80) ? 0 : c.below(3)];
+    Array u = random_.uniform(dims, device);
+    std::string where = "{.device = \"" + device + "\"})";
+    if (c.chance(50)) {
+      declare("Tensor::rand(" + braces(dims) + ", " + where, Model(u), device,
+              [&] { return Tensor::rand(shape(dims), {.device = device}); });
+      return;
+    }
+    Array n(i32, dims);
+    for (std::size_t i = 0; i < n.data.size(); ++i)
+      n.data[i] = int_scalar(static_cast<std::int64_t>(static_cast<float>(u.data[i].f) * 7) - 3);
+    declare("Tensor::randint(" + braces(dims) + ", {.low = -3, .high = 4, .device = \"" + device + "\"})",
+            Model(n), device,
+            [&] { return Tensor::randint(shape(dims), {.low = -3, .high = 4, .device = device}); });
+  }
+
+  // Makes a captured function now and then, and calls one: each of its calls, be it run, recorded or
+  // replayed, does what the function says.
+  void call(Choices& c) {
+    if (captures_.empty() || (captures_.size() < 4 && c.chance(30))) {
+      Variable v = pick(c);
+      if (v.model.repeats() || v.model.expanded()) return;
+      Capture f{{}, v, nullptr, "f" + std::to_string(captures_.size())};
+      std::string words;
+      for (std::int64_t i = c.between(0, 3); i >= 0; --i) {
+        f.body.steps.emplace_back(static_cast<int>(c.below(8)), random_number(c, v.model.dtype()));
+        words += "{" + std::to_string(f.body.steps.back().first) + ", " +
+                 number(f.body.steps.back().second, v.model.dtype()) + "}, ";
+      }
+      f.body.draws = c.chance(30);
+      say("auto " + f.name + " = jit([" + v.name + "](const Tensor& a, const Tensor& b) { return Body{{" +
+          words + "}, " + (f.body.draws ? "true" : "false") + "}(a, b, " + v.name + "); });");
+      f.call = std::make_shared<Function>(std::function<Tensor(const Tensor&, const Tensor&)>(
+          [body = f.body, held = v.tensor](const Tensor& a, const Tensor& b) { return body(a, b, held); }));
+      captures_.push_back(std::move(f));
+    }
+    Capture f = captures_[at(c.below(static_cast<std::int64_t>(captures_.size())))];
+    for (std::int64_t times = c.between(1, 4); times > 0; --times) {
+      auto a = partner(c, f.captured.model, f.captured.device, false);
+      if (!a || a->model.repeats() || a->model.expanded()) return;
+      auto b = partner(c, a->model, a->device, true);
+      if (!b) return;
+      // Sums in any order need whole numbers; a total that leaves its dtype's range would not be plain.
+      if (!plain(a->model.value()) || !plain(b->model.value()) || !plain(f.captured.model.value())) return;
+      std::string expression = f.name + "(" + a->name + ", " + b->name + ")";
+      Array result = modelled(f.body, a->model, b->model, f.captured.model, random_, a->device);
+      declare(expression, Model(result), a->device, [&] {
+        return reads_ == Reads::Computed ? (*f.call)(a->tensor, b->tensor)
+                                         : f.body(a->tensor, b->tensor, f.captured.tensor, false);
+      });
+    }
+  }
+
+  // The gradient of a weighted sum of a copy, part of which was overwritten through a chain of views: the
+  // weights where it was not go to the copied value, those where it was to what was written.
+  void differentiate(Choices& c) {
+    Variable v = pick(c);
+    Array now = v.model.value();
+    if (now.dtype != f32 || !v.model.rank() || !v.model.size()) return;
+    std::vector<double> numbers;
+    for (std::int64_t i = 0; i < now.size(); ++i) numbers.push_back(random_number(c, f32));
+    Array weights(f32, now.dims, numbers);
+    Options options{.device = v.device};
+    Tensor p = v.tensor.detach().clone().requires_grad(), y = p.clone(), part = y;
+    Tensor w = Tensor::from_host(weights.bytes().data(), shape(now.dims), f32, options);
+    Model left(weights), written = left;
+    std::string chain;
+    for (std::int64_t i = c.between(1, 3); i > 0; --i) {
+      auto axis = static_cast<int>(c.below(written.rank()));
+      switch (c.below(4)) {
+        case 0: {
+          auto [start, count, step] = random_slice(c, std::max<std::int64_t>(1, written.dims()[at(axis)]));
+          if (start + (count - 1) * step >= written.dims()[at(axis)]) break;
+          chain += "[{" + slices(written.rank(), axis, start, count, step) + "}]";
+          part = part.at(slice_index(written.rank(), axis, start, count, step));
+          written = written.slice(axis, start, count, step);
+          break;
+        }
+        case 1:
+          chain += ".flip(" + std::to_string(axis) + ")";
+          part = part.flip(axis);
+          written = written.flip(axis);
+          break;
+        case 2: {
+          std::vector<std::int64_t> order(at(written.rank()));
+          std::iota(order.begin(), order.end(), 0);
+          std::rotate(order.begin(), order.begin() + axis, order.end());
+          chain += ".permute(" + braces(order) + ")";
+          part = part.permute(order);
+          written = written.permute(order);
+          break;
+        }
+        default:
+          chain += ".flatten()";
+          part = part.flatten();
+          written = written.reshape({written.size()});
+      }
+    }
+    say("{ Tensor p = " + v.name + ".detach().clone().requires_grad(), y = p.clone(), q = Tensor::full(" +
+        braces(written.dims()) + ", 0.5).contiguous().requires_grad(); y" + chain +
+        ".assign(q); (y * w).sum().backward(); }  // w = " + eval::text(weights, 24));
+    Tensor q = Tensor::full(shape(written.dims()), 0.5, options).requires_grad();
+    bool compute = reads_ == Reads::Computed;
+    if (compute && c.chance(30)) y.realize();
+    part.assign(q);
+    if (compute && c.chance(30)) y.realize();
+    Tensor loss = (y * w).sum();
+    if (compute && c.chance(30)) loss.realize();
+    loss.backward();
+    Array dq = written.value();
+    written.write(Array(f32, {}, {0.0}));
+    auto expect = [&](const Tensor& target, const char* name, const Array& want) {
+      // Nothing reaches what was overwritten as a whole.
+      if (!target.grad().defined() && plain_zero(want)) return;
+      if (std::string apart = difference(read(target.grad()), want); !apart.empty())
+        throw Failure{std::string("the gradient of ") + name + ": " + apart};
+    };
+    expect(p, "p", left.value());
+    expect(q, "q", dq);
+  }
+  static bool plain_zero(const Array& a) {
+    return std::all_of(a.data.begin(), a.data.end(), [](Scalar v) { return v.f == 0; });
+  }
+
   static Array row_of(const Array& a, std::size_t k) {
     const std::int64_t row[] = {static_cast<std::int64_t>(k)};
     return take(a, row);
   }
 
   Reads reads_;
+  RandomModel random_{kSeed};
   std::vector<Variable> variables_;
+  std::vector<Capture> captures_;
   std::string source_;
   int next_ = 0;
 };

@@ -1,7 +1,10 @@
 #include "fuzz/storage_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_set>
+
+#include "eval/arith.h"
 
 namespace pg::fuzz {
 namespace {
@@ -138,6 +141,30 @@ Model Model::bitcast(DType t) const {
   auto before = static_cast<std::int64_t>(itemsize(dtype_)), after = static_cast<std::int64_t>(itemsize(t));
   if (before != after) m.dims_.back() = m.dims_.back() * before / after;
   return m;
+}
+
+Array RandomModel::uniform(const Dims& dims, const std::string& device) {
+  if (eval::count(dims) == 0) return Array(f32, dims);
+  std::size_t number = 0;
+  while (number < streams_.size() && streams_[number].device != device) ++number;
+  if (number == streams_.size()) streams_.push_back({device});
+  // The last words of SHA-256 of the device's number, four bytes with the greatest first.
+  constexpr std::uint32_t kHashes[] = {0x14b81119, 0x764f528d, 0xdb12cf1a, 0x0f79f7d3};
+  auto threefry = [](std::uint64_t x, std::uint64_t key) {
+    Scalar pair[2] = {int_scalar(static_cast<std::int64_t>(x)), int_scalar(static_cast<std::int64_t>(key))};
+    return static_cast<std::uint64_t>(eval::apply(Op::Threefry, u64, u64, pair).i);
+  };
+  std::uint64_t key =
+      threefry(streams_[number].offset, std::uint64_t{seed_} << 32 | kHashes[number % std::size(kHashes)]);
+  Array r(f32, dims);
+  auto n = static_cast<std::uint64_t>(r.size()), half = (n + 1) / 2;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    std::uint64_t low = i < half ? i : i - half, block = threefry(low | (low + half) << 32, key);
+    auto word = static_cast<std::uint32_t>(i < half ? block : block >> 32);
+    r.data[i] = float_scalar(static_cast<double>(std::bit_cast<float>(word >> 9 | 0x3F800000) - 1));
+  }
+  streams_[number].offset += n;
+  return r;
 }
 
 bool broadcast(const Dims& a, const Dims& b, Dims& out) {

@@ -54,6 +54,23 @@ class Model {
   std::vector<std::size_t> place_;  // of each byte, row-major
 };
 
+/// The random numbers of a program: words by position, of a seed and of a device's number in the order in
+/// which devices first drew.
+class RandomModel {
+ public:
+  explicit RandomModel(std::uint32_t seed) : seed_(seed) {}
+  /// What Tensor::rand gives (f32).
+  eval::Array uniform(const eval::Dims& dims, const std::string& device);
+
+ private:
+  struct Stream {
+    std::string device;
+    std::uint64_t offset = 0;  // words drawn
+  };
+  std::uint32_t seed_;
+  std::vector<Stream> streams_;
+};
+
 // Values.
 eval::Array elementwise(Op op, const eval::Array& a, const eval::Array& b);
 eval::Array cast(const eval::Array& a, DType t);

@@ -1,6 +1,7 @@
 // Layers: shapes, how weights begin, and values that can be worked out by hand.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -155,6 +156,33 @@ TEST(Layers, EmbeddingReadsRows) {
   expect_near(rows, {5, 6, 1, 2, 3, 4, 5, 6});
   rows.sum().backward();
   expect_near(table.weight.grad(), {1, 1, 1, 1, 2, 2});
+}
+
+TEST(Layers, AStepOfALstm) {
+  nn::LSTMCell cell(2, 1);
+  auto fill = [](Tensor& t, std::vector<float> values) { t.assign(Tensor::of(values, t.shape())); };
+  NoGrad off;
+  std::vector<float> ih = {0.1f, 0.2f, -0.3f, 0.4f, 0.5f, -0.6f, 0.7f, 0.8f}, hh = {0.5f, -0.5f, 0.25f, 1.f},
+                     b = {0.1f, 0.2f, 0.3f, 0.4f};
+  fill(cell.weight_ih, ih), fill(cell.weight_hh, hh), fill(cell.bias_ih, b);
+  double h = 0, c = 0;
+  Tensor x = Tensor::of({{1.f, -2.f}}), th, tc;
+  for (int step = 0; step < 3; step++) {
+    std::tie(th, tc) = step ? cell(x, th, tc) : cell(x);
+    double gate[4];
+    for (size_t k = 0; k < 4; k++) gate[k] = ih[2 * k] - 2 * ih[2 * k + 1] + hh[k] * h + b[k];
+    auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+    c = sigmoid(gate[1]) * c + sigmoid(gate[0]) * std::tanh(gate[2]);
+    h = sigmoid(gate[3]) * std::tanh(c);
+    EXPECT_NEAR(th.item<float>(), h, 1e-6) << step;
+    EXPECT_NEAR(tc.item<float>(), c, 1e-6) << step;
+  }
+  EXPECT_EQ(named_parameters(nn::LSTMCell(3, 5)).size(), 4u);
+  EXPECT_EQ(named_parameters(nn::LSTMCell(3, 5, {.bias = false})).size(), 2u);
+  auto [y, state] = nn::LSTMCell(3, 5)(Tensor::ones({2, 3}));
+  EXPECT_EQ(y.shape(), (Shape{2, 5}));
+  EXPECT_EQ(state.shape(), (Shape{2, 5}));
+  EXPECT_THROW(nn::LSTMCell(0, 5), ValueError);
 }
 
 TEST(Layers, DropoutOnlyWhileTraining) {

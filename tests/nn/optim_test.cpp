@@ -137,6 +137,30 @@ std::string message_of(Function&& function) {
   return "nothing was thrown";
 }
 
+TEST(Optim, GroupsStepTogether) {
+  auto one = [](float v) { return Tensor::of({v}).realize().requires_grad(); };
+  Tensor a = one(1), b = one(1), c = one(1);
+  optim::Group group(optim::SGD({a, b}, {.lr = 0.1, .weight_decay = 1}), optim::SGD({c}, {.lr = 1.0}));
+  Training on;
+  group.zero_grad();
+  (a * 2 + b * 3).sum().backward();
+  // One gradient is missing: no group has stepped.
+  EXPECT_THROW(group.step(), ValueError);
+  EXPECT_EQ(a.item<float>(), 1);
+  (c * 4).sum().backward();
+  group.step();
+  EXPECT_FLOAT_EQ(a.item<float>(), 1 - 0.1f * (2 + 1));
+  EXPECT_FLOAT_EQ(b.item<float>(), 1 - 0.1f * (3 + 1));
+  EXPECT_FLOAT_EQ(c.item<float>(), 1 - 4);
+  group[1].lr().assign(0);
+  group.zero_grad();
+  (a + b + c).sum().backward();
+  group.step();
+  EXPECT_FLOAT_EQ(c.item<float>(), -3);
+  EXPECT_TRUE(state_dict(group).contains("1.lr"));
+  EXPECT_THROW(optim::Group(optim::SGD({a}), optim::SGD({b, a})), ValueError);
+}
+
 TEST(Optim, SaysWhatIsWrong) {
   Tensor x = weights(), unmarked = Tensor::of({1.f});
   EXPECT_EQ(message_of([] { optim::Adam(std::vector<Tensor>()); }), "[Adam] there are no parameters");

@@ -62,6 +62,24 @@ const Case kCases[] = {
       v = Load(Index(p1, at, in), -9.0:f32)
       Sink(End(Store(Index(p0, r0), Reduce[Max](v, r1)), r0)))",
      {16, 16}},
+    {"convolution with a border",
+     R"(
+      p0 = Param.f32[0]((168,))
+      p1 = Param.f32[1]((144,))
+      p2 = Param.f32[2]((54,))
+      r0 = Range[0, loop](2)
+      r1 = Range[1, loop](3)
+      r2 = Range[2, loop](4)
+      r3 = Range[3, loop](7)
+      r4 = Range[4, reduce](2)
+      r5 = Range[5, reduce](3)
+      r6 = Range[6, reduce](3)
+      y = r2*2 + r5
+      x = r3 + r6
+      in = 0 < y & y < 7 & 0 < x & x < 7
+      v = Load(Index(p1, r0*72 + r4*36 + y*6 + x - 7, in))*Load(Index(p2, r1*18 + r4*9 + r5*3 + r6))
+      Sink(End(Store(Index(p0, ((r0*3 + r1)*4 + r2)*7 + r3), Reduce[Add](v, r4, r5, r6)), r0, r1, r2, r3)))",
+     {168, 144, 54}},
     {"two sums of integers",
      R"(
       p0 = Param.i32[0]((6,))
@@ -108,6 +126,48 @@ std::string text(const std::vector<Opt>& options) {
   return out;
 }
 
+// One that fits the kernel with the options so far; none if the draw does not.
+bool draw(std::mt19937& random, Ref& kernel, std::vector<Opt>& options, bool groups) {
+  Target target = groups ? Target::interp_gpu() : Target::host_cpu();
+  Kernel k(kernel);
+  std::size_t loop = random() % k.loops.size();
+  Opt o{OptKind::Split, k.loops[loop].range_id(), static_cast<std::int64_t>(1 << (1 + random() % 3))};
+  if (random() % 4 == 0) o.amount = 3;
+  switch (random() % (groups ? 8 : 6)) {
+    case 0:
+      o.kind = OptKind::Split;
+      break;
+    case 1:
+      o.kind = k.is_reduce(loop) ? OptKind::Unroll : OptKind::Upcast;
+      break;
+    case 2:
+      o.kind = OptKind::Lane;
+      o.amount = 1 << (1 + random() % 3);
+      break;
+    case 3:
+      o.kind = groups ? OptKind::Local : OptKind::Thread;
+      break;
+    case 4:
+      o.kind = OptKind::PadTo;
+      break;
+    case 6:
+      o.kind = OptKind::Group;
+      break;
+    case 7:
+      o.kind = OptKind::Local;
+      break;
+    default:
+      o = {OptKind::Reorder, o.loop, 0};
+  }
+  try {
+    kernel = apply(kernel, o, target);
+  } catch (const ValueError&) {
+    return false;
+  }
+  options.push_back(o);
+  return true;
+}
+
 class Options : public testing::TestWithParam<Case> {
  protected:
   // On a CPU, or on a device with groups, threads of a warp and a matrix unit.
@@ -123,47 +183,6 @@ class Options : public testing::TestWithParam<Case> {
       return test::expect_all(lower_with(kernel, options, target), buffers, plain, {}, false, target);
     std::vector<Array> got = interpreted(kernel, options, buffers, Target::interp_gpu());
     for (std::size_t b = 0; b < got.size(); ++b) EXPECT_EQ(got[b].bits, plain[b].bits) << "buffer " << b;
-  }
-  // One that fits the kernel with the options so far; none if the draw does not.
-  static bool draw(std::mt19937& random, Ref& kernel, std::vector<Opt>& options, bool groups) {
-    Target target = groups ? Target::interp_gpu() : Target::host_cpu();
-    Kernel k(kernel);
-    std::size_t loop = random() % k.loops.size();
-    Opt o{OptKind::Split, k.loops[loop].range_id(), static_cast<std::int64_t>(1 << (1 + random() % 3))};
-    if (random() % 4 == 0) o.amount = 3;
-    switch (random() % (groups ? 8 : 6)) {
-      case 0:
-        o.kind = OptKind::Split;
-        break;
-      case 1:
-        o.kind = k.is_reduce(loop) ? OptKind::Unroll : OptKind::Upcast;
-        break;
-      case 2:
-        o.kind = OptKind::Lane;
-        o.amount = 1 << (1 + random() % 3);
-        break;
-      case 3:
-        o.kind = groups ? OptKind::Local : OptKind::Thread;
-        break;
-      case 4:
-        o.kind = OptKind::PadTo;
-        break;
-      case 6:
-        o.kind = OptKind::Group;
-        break;
-      case 7:
-        o.kind = OptKind::Local;
-        break;
-      default:
-        o = {OptKind::Reorder, o.loop, 0};
-    }
-    try {
-      kernel = apply(kernel, o, target);
-    } catch (const ValueError&) {
-      return false;
-    }
-    options.push_back(o);
-    return true;
   }
 };
 
@@ -255,6 +274,29 @@ TEST_P(Options, ThoseTheCostModelChooses) {
     }
     expect_same(options, groups);
   }
+}
+
+// A box with its border of zeros, alone and under other options.
+TEST(Windows, GiveWhatTheGatesGive) {
+  const Case& c = *std::find_if(std::begin(kCases), std::end(kCases), [](const Case& each) {
+    return each.name == std::string("convolution with a border");
+  });
+  std::mt19937 random(5);
+  for (int round = 0; round < 10; ++round) {
+    GraphScope scope;
+    UOp kernel = parse(c.text);
+    Target target = Target::host_cpu();
+    std::vector<Array> buffers = data(kernel, c, 2), plain = interpreted(kernel, {}, buffers, target);
+    std::vector<Opt> options{{OptKind::Window, 0, 1}};
+    Ref so_far = apply(kernel, options[0], target);
+    for (Ref n : toposort(so_far))
+      EXPECT_FALSE(n.is(Op::Reduce) && n.src(0).is(Op::Where)) << "the gate is still there";
+    for (int tries = 0; tries < round; ++tries) draw(random, so_far, options, false);
+    SCOPED_TRACE(text(options));
+    test::expect_all(lower_with(kernel, options, target), buffers, plain, {}, false, target);
+  }
+  GraphScope scope;
+  EXPECT_THROW(apply(parse(c.text), {OptKind::Window, 0, 2}, Target::host_cpu()), ValueError);
 }
 
 // Options that do not fit say so, and change nothing.

@@ -125,6 +125,37 @@ TEST(Jit, WritesToItsArgument) {
   EXPECT_EQ(f.captures(), 2u);
 }
 
+// Contents in between take the storage of those before: a value that waits to read them is not lost.
+TEST(Jit, APendingReaderOfWhatIsWrittenTwice) {
+  Tensor b = Tensor::of({7.f, 8.f}).realize();
+  auto f = jit([](const Tensor& x, const Tensor& y) {
+    Tensor t = x;
+    t.assign(y);
+    t += y;
+    return t + 1;
+  });
+  for (int i = 0; i < 5; ++i) {
+    Tensor a = Tensor::of({1.f, 2.f}), before = a + 100;
+    EXPECT_EQ(f(a, b).to_vector<float>(), (Floats{15, 17})) << i;
+    EXPECT_EQ(before.to_vector<float>(), (Floats{101, 102})) << i;
+    EXPECT_EQ(a.to_vector<float>(), (Floats{14, 16})) << i;
+  }
+}
+
+TEST(Jit, OneStorageInTwoShapes) {
+  Tensor t = Tensor::arange(4).cast(f32).reshape({2, 2}).contiguous().realize();
+  auto f = jit([view = t.reshape({4})](const Tensor& x) {
+    Tensor v = view;
+    v += x;
+    v.realize();
+  });
+  for (int i = 1; i < 6; ++i) {
+    f(Tensor::of({1.f}).realize());
+    EXPECT_EQ(t.shape(), (Shape{2, 2})) << i;
+    EXPECT_EQ(t.to_vector<float>()[3], static_cast<float>(3 + i));
+  }
+}
+
 TEST(Jit, ArgumentsThatShareStorageAreAnotherCase) {
   auto f = jit([](const Tensor& x, const Tensor& y) {
     Tensor t = x;

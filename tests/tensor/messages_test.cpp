@@ -1,5 +1,6 @@
 // What a user reads who got something wrong: where it was written, in brackets, and the shapes or dtypes in
 // question.
+#include "base/flags.h"
 #include "tensor/helpers.h"
 
 namespace pg {
@@ -63,6 +64,10 @@ TEST(Messages, Indices) {
   EXPECT_EQ(index([] { x34().size(2); }), "[size] axis 2 is out of range for shape (3, 4)");
   EXPECT_EQ(index([] { x34()[3]; }), "[index] index 3 is out of range for axis 0 of (3, 4)");
   EXPECT_EQ(index([] { x34()[{0, -5}]; }), "[index] index -5 is out of range for axis 1 of (3, 4)");
+  EXPECT_EQ(index([] { x34()[std::vector<std::int64_t>{0, 3}]; }),
+            "[index] index 3 is out of range for axis 0 of (3, 4)");
+  // A tensor's rows are only known when it is used.
+  EXPECT_EQ(x5()[Tensor::of({4, 5, -6})].to_vector<float>()[1], 0);
   EXPECT_EQ(index([] { x34()[{0, 0, 0}]; }), "[index] 3 positions for shape (3, 4), which has 2 axes");
   EXPECT_EQ(index([] { x34()[{ellipsis, ellipsis}]; }), "[index] more than one ellipsis");
   EXPECT_EQ(index([] { x34()[x5()]; }),
@@ -77,6 +82,18 @@ TEST(Messages, Indices) {
             }),
             "[index] index 7 is out of range for axis 0 of (3, 4)");
   EXPECT_EQ(message<ValueError>([] { x34()[Slice{.step = 0}]; }), "[index] a slice of step 0");
+}
+
+// What looks like a tensor of numbers is one.
+TEST(Messages, NothingToSay) {
+  EXPECT_EQ(Tensor(3).item<int>(), 3);
+  EXPECT_EQ(Tensor(std::size_t{4}).dtype(), i32);
+  EXPECT_EQ(Tensor(2.5f).dtype(), f32);
+  EXPECT_EQ(Tensor(true).dtype(), DType::Bool);
+  EXPECT_EQ(Tensor(Dim(3)).item<int>(), 3);
+  EXPECT_EQ(Tensor(Variable("n", 1, 4).bind(2)).item<int>(), 2);
+  EXPECT_EQ(Tensor::ones({2, 3, 8}).max_pool2d({2}).shape(), (Shape{2, 3, 4}));
+  EXPECT_EQ(Tensor::ones({2, 4, 8}).max_pool2d(2).shape(), (Shape{2, 2, 4}));
 }
 
 TEST(Messages, Dtypes) {
@@ -183,6 +200,11 @@ TEST(Messages, Gradients) {
 }
 
 TEST(Messages, Devices) {
+  {
+    ScopedFlag disk("DEV", "DISK:/tmp/pangrad-no-such-file");
+    EXPECT_EQ(message<DeviceError>([] { Tensor::of({1.f}); }),
+              "[device] DISK:/tmp/pangrad-no-such-file runs no kernels, so it cannot be the default device");
+  }
   EXPECT_NE(message<DeviceError>([] { Tensor::zeros({2}, {.device = "NOWHERE"}); }).find("NOWHERE"),
             std::string::npos);
   EXPECT_EQ(message<DeviceError>([] { Tensor::of({1, 2}) + Tensor::of({1, 2}, {.device = "CPU:1"}); }),

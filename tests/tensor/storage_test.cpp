@@ -578,6 +578,40 @@ TEST(Storage, WritesThroughBitcastsAndMovements) {
   }
 }
 
+TEST(Storage, AWriteOfNothing) {
+  for (const char* device : {"CPU", "INTERP"}) {
+    Tensor x = Tensor::of({1, 2}, {.device = device}).realize();
+    Tensor none = x[Slice{1, 1}];
+    none.assign(none.flip(0));
+    EXPECT_EQ(x.to_vector<int>(), (Ints64{1, 2}));
+    none.assign(7);
+    EXPECT_EQ(x.realize().to_vector<int>(), (Ints64{1, 2}));
+  }
+}
+
+// What no source places is computed where it is wanted, and stored in one place.
+TEST(Storage, ValuesOfNoDeviceOnSeveral) {
+  Tensor counted = Tensor::arange(4) + 1;
+  Tensor there = counted.to("CPU:1"), also = (counted * 2).to("CPU:1");
+  realize({counted, there, also});
+  EXPECT_EQ(storage(counted)->device, "CPU");
+  EXPECT_EQ(storage(there)->device, "CPU:1");
+  EXPECT_EQ(counted.to_vector<int>(), (Ints64{1, 2, 3, 4}));
+  EXPECT_EQ(also.to_vector<int>(), (Ints64{2, 4, 6, 8}));
+
+  Tensor zeros = Tensor::zeros({4}, {.dtype = i32});
+  zeros[Slice{2, 3}] = 9;
+  Tensor copy = zeros.to("CPU:1");
+  EXPECT_EQ(zeros.to_vector<int>(), (Ints64{0, 0, 9, 0}));
+  EXPECT_EQ(copy.to_vector<int>(), (Ints64{0, 0, 9, 0}));
+
+  Tensor c =
+      cat({Tensor::zeros({2}, {.device = "CPU:1"}), Tensor::ones({2}, {.device = "CPU:1"})}).contiguous();
+  c[Slice{0, 1}] = c[Slice{2, 3}];
+  EXPECT_EQ(floats_of(c), (Floats{1, 0, 1, 1}));
+  EXPECT_EQ(storage(c.realize())->device, "CPU:1");
+}
+
 TEST(Storage, WritesAtBoundPositions) {
   Tensor cache = Tensor::zeros({4}).clone().realize();
   Variable p("p", 0, 3);

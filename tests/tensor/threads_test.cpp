@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "tensor/helpers.h"
+#include <pangrad/jit.h>
 
 namespace pg {
 namespace {
@@ -23,6 +24,20 @@ TEST(Threads, OneModelServesMany) {
       EXPECT_EQ(y.to_vector<float>(), (Floats{10 + 4 * f, 20 + 6 * f}));
       EXPECT_EQ(w.T()[0].to_vector<float>(), (Floats{1, 3}));
     }
+  });
+}
+
+// Each thread records for itself, on weights that all of them read.
+TEST(Threads, OneModelServesManyRecorded) {
+  Tensor w = Tensor::of({{1.f, 2.f}, {3.f, 4.f}}).realize(), b = Tensor::of({10.f, 20.f});
+  on_threads(4, [&](int k) {
+    auto serve = jit([&](const Tensor& x) { return (x.matmul(w) + b).reshape({2}); });
+    auto f = static_cast<float>(k);
+    for (int i = 0; i < 10; ++i) {
+      Tensor copy = w;  // handles of others come and go meanwhile
+      EXPECT_EQ(serve(Tensor::full({1, 2}, f)).to_vector<float>(), (Floats{10 + 4 * f, 20 + 6 * f}));
+    }
+    EXPECT_EQ(serve.captures(), 1u);
   });
 }
 
