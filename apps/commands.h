@@ -23,4 +23,7 @@ void train_fashion_mnist(const TrainOptions& options);
 /// Prints a line for each kind of device.
 void show_devices();
 
+/// Prints what the caches take, after the one on disk was trimmed to so many bytes if a number is given.
+void show_cache(std::optional<std::int64_t> trim_to);
+
 }  // namespace pg::apps

@@ -73,6 +73,15 @@ int run(int argc, char** argv) {
   add_train(app, options, device);
   app.add_subcommand("devices", "List the devices: what is there, what opened, why not")
       ->callback(show_devices);
+  std::optional<std::int64_t> trim_to;
+  bool clear = false;
+  CLI::App* cache =
+      app.add_subcommand("cache", "What the cache of compiled kernels takes, and how to trim it");
+  CLI::Option* trim = cache->add_option(
+      "--trim", trim_to, "Drop what was not used for longest until it takes so many bytes (512M)");
+  trim->transform(CLI::AsSizeValue(false))->check(CLI::NonNegativeNumber);
+  cache->add_flag("--clear", clear, "Drop all of it")->excludes(trim);
+  cache->callback([&trim_to, &clear] { show_cache(clear ? 0 : trim_to); });
   CLI::App* trace =
       app.add_subcommand("trace", "Look at a trace of graph rewrites, as TRACE=FILE writes one");
   trace->require_subcommand(1);

@@ -15,6 +15,7 @@ struct Usage {
   std::size_t kernels = 0, most_kernels = 0;      ///< compiled
   std::uint64_t nodes = 0, node_bytes = 0;  ///< of the graph: lives as long as tensors or caches refer to it
   std::int64_t disk_entries = 0, disk_bytes = 0;  ///< of the file that CACHEDB names
+  std::int64_t most_disk_bytes = 0;
 };
 PG_API Usage usage();
 

@@ -31,6 +31,10 @@ class DiskCache {
   /// Keeps these bytes, in place of what was there. More than a quarter of the cap is not kept.
   void put(std::string_view table, const Digest& key, std::string_view bytes);
 
+  /// Of its file; empty if it holds nothing.
+  const std::string& path() const { return path_; }
+  int64_t cap() const { return cap_; }
+
   struct Usage {
     int64_t entries = 0;
     int64_t bytes = 0;  ///< of the file, with its overhead

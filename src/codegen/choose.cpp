@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "codegen/cost_model.h"
+#include "codegen/window.h"
 
 namespace pg::codegen {
 namespace {
@@ -21,8 +22,9 @@ struct Found {
 
 Found best_tile(const Kernel& k, const CostModel& model) {
   std::vector<int> lanes{-1};
-  for (std::size_t i = 0; i < k.loops.size(); ++i)
-    if (fixed(k.loops[i]) && model.lanes_for(i) > 1) lanes.push_back(static_cast<int>(i));
+  auto free = [&](std::size_t loop) { return fixed(k.loops[loop]) && !(k.pinned >> loop & 1); };
+  for (std::size_t i = 0; i < k.body; ++i)
+    if (free(i) && model.lanes_for(i) > 1) lanes.push_back(static_cast<int>(i));
   Found best;
   auto consider = [&](const Tile& t, bool exact) {
     CostModel::Cost c = model.cost(t);
@@ -47,7 +49,7 @@ Found best_tile(const Kernel& k, const CostModel& model) {
       return static_cast<int>(loop) == lane ? tiles_of(k.extent(loop), t.lanes) : k.extent(loop);
     };
     for (std::size_t a = 0; a < k.outputs; ++a) {
-      if (!fixed(k.loops[a])) continue;
+      if (!free(a)) continue;
       for (std::int64_t x : kTiles) {
         if (x == 1 || x > room(a)) continue;
         bool exact_a = room(a) % x == 0;
@@ -56,7 +58,7 @@ Found best_tile(const Kernel& k, const CostModel& model) {
         if (model.has_reduction() || x <= 4) consider(t, exact_a);
         if (!model.has_reduction()) continue;
         for (std::size_t b = a + 1; b < k.outputs; ++b) {
-          if (!fixed(k.loops[b])) continue;
+          if (!free(b)) continue;
           for (std::int64_t y : kTiles) {
             if (y == 1 || y > room(b) || x * y > 32) continue;
             t.loop[1] = static_cast<int>(b), t.amount[1] = y;
@@ -122,7 +124,7 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
   };
   auto left = [&](int loop) { return tiles_of(k.extent(static_cast<std::size_t>(loop)), amount_of(loop)); };
   double reduction = 1;
-  for (std::size_t i = k.outputs; i < k.loops.size(); ++i) reduction *= static_cast<double>(k.extent(i));
+  for (std::size_t i = k.outputs; i < k.body; ++i) reduction *= static_cast<double>(k.extent(i));
 
   // The tiled loop that the wide panel does not move with: its tiles are run through in blocks, and a narrow
   // panel holds the rows of one.
@@ -192,7 +194,7 @@ void place_items(Ref tiled, const Target& target, std::vector<Opt>& opts) {
   std::int64_t shared = 1;
   bool fits = copies * target.max_group * 8 <= target.local_bytes;  // every item's results in shared memory
   if (outputs < target.max_group && fits && k.reduces.size() == 1 && items == target.max_group)
-    for (std::size_t i = k.outputs; i < k.loops.size() && shared == 1; ++i)
+    for (std::size_t i = k.outputs; i < k.body && shared == 1; ++i)
       if (k.loops[i].range_kind() == RangeKind::Reduce && fixed(k.loops[i]) && k.extent(i) >= 32) {
         shared = std::min<std::int64_t>(
             target.warp, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(k.extent(i)))));
@@ -217,7 +219,7 @@ void place_items(Ref tiled, const Target& target, std::vector<Opt>& opts) {
 // A product for a matrix unit, padded to whole tiles where that wastes little.
 bool place_matrices(Ref kernel, const Kernel& k, const Target& target, std::vector<Opt>& opts) {
   for (std::size_t core = 0; core < target.tensor_cores.size(); ++core)
-    for (std::size_t i = k.outputs; i < k.loops.size(); ++i) {
+    for (std::size_t i = k.outputs; i < k.body; ++i) {
       const TensorCore& unit = target.tensor_cores[core];
       MatrixLoops m = matrix_loops(kernel, k.loops[i], unit);
       if (!m.reduce || !fixed(m.m) || !fixed(m.n) || !fixed(m.k)) continue;
@@ -232,11 +234,28 @@ bool place_matrices(Ref kernel, const Kernel& k, const Target& target, std::vect
   return false;
 }
 
+// Boxes behind gates that are read many times and fit the cache.
+Ref place_windows(Ref kernel, const Target& target, std::vector<Opt>& opts) {
+  Kernel k(kernel);
+  for (const Access& a : k.accesses) {
+    if (a.store || a.index.nsrc() < 3 || !a.index.src(0).is(Op::Param) || k.body == k.outputs) continue;
+    std::int64_t slot = a.index.src(0).i() & 0xffffffff;
+    Window w = window(kernel, slot, target);
+    double bytes = w.elements * static_cast<double>(itemsize(a.dtype));
+    if (!w.kernel || w.reads < 16 * w.elements || bytes > static_cast<double>(target.l2) / 2) continue;
+    opts.push_back({OptKind::Window, 0, slot});
+    return w.kernel;
+  }
+  return kernel;
+}
+
 }  // namespace
 
 std::vector<Opt> choose_options(Ref kernel, const Target& target) {
-  Kernel k(kernel);
   std::vector<Opt> opts;
+  Ref given = kernel;
+  if (!target.has_groups && target.vector_bytes > 0) kernel = place_windows(kernel, target, opts);
+  Kernel k(kernel);
   if (k.loops.empty()) return opts;
   double work = 1;
   for (Ref l : k.loops) work *= static_cast<double>(std::max<std::int64_t>(1, l.src(0).hi()));
@@ -261,7 +280,7 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
     }
   }
   auto tiled = [&] {
-    Ref t = kernel;
+    Ref t = given;
     for (const Opt& o : opts) t = apply(t, o, target);
     return t;
   };

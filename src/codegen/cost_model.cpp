@@ -18,23 +18,29 @@ std::int64_t slot_of(const Access& a) {
 
 CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t_(target) {
   auto masks = dependences(kernel);
-  for (std::size_t i = 0; i < k_.loops.size(); ++i) trips_ *= static_cast<double>(k_.extent(i));
+  for (Ref r : k_.reduces) {
+    std::uint64_t loops = masks.at(r.node());
+    for (Node* s : r.srcs())
+      if (s->op == Op::Range) loops |= bit(static_cast<std::size_t>(k_.loop_of(s)));
+    loops &= reduction_mask();
+    if (double n = extents(loops); n > main_trips_ || !main_) main_ = loops, main_trips_ = std::max(1.0, n);
+  }
+  trips_ = extents(bit(k_.outputs) - 1) * main_trips_;
   for (const Access& a : k_.accesses) {
     widest_ = std::max(widest_, static_cast<int>(itemsize(a.dtype)));
     std::uint64_t moves = 0;
-    for (std::size_t i = 0; i < k_.loops.size(); ++i)
+    for (std::size_t i = 0; i < k_.body; ++i)
       if (a.strides[i].value || !a.strides[i].regular || a.gated[i]) moves |= bit(i);
     moves_.push_back(moves);
-    reduced_.push_back(moves & reduction_mask());
   }
   // A panel is for what a reduction of sizes known reads many times, from one place in the kernel.
   for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
     const Access& access = k_.accesses[a];
-    bool can =
-        !access.store && reduced_[a] && !t_.has_groups && k_.reduces.size() == 1 && slot_of(access) >= 0;
+    bool can = !access.store && moves_[a] & main_ && !(moves_[a] & reduction_mask() & ~main_) &&
+               !t_.has_groups && slot_of(access) >= 0;
     for (std::size_t b = 0; b < k_.accesses.size(); ++b)
       if (b != a && slot_of(k_.accesses[b]) == slot_of(access)) can = false;
-    for (std::size_t i = 0; i < k_.loops.size(); ++i) can &= k_.loops[i].src(0).is_const();
+    for (std::size_t i = 0; i < k_.body; ++i) can &= k_.loops[i].src(0).is_const();
     stageable_.push_back(can);
   }
   absl::flat_hash_set<Node*> fused;  // products that join an accumulator
@@ -56,25 +62,27 @@ std::int64_t CostModel::lanes_for(std::size_t loop) const {
 }
 
 std::uint64_t CostModel::reduction_mask() const {
-  std::uint64_t all = k_.loops.size() >= 64 ? ~std::uint64_t{0} : bit(k_.loops.size()) - 1;
+  std::uint64_t all = k_.body >= 64 ? ~std::uint64_t{0} : bit(k_.body) - 1;
   return all & ~(bit(k_.outputs) - 1);
 }
 
-double CostModel::panel_elements(std::size_t access) const {
+double CostModel::extents(std::uint64_t loops) const {
   double n = 1;
-  for (std::size_t i = 0; i < k_.loops.size(); ++i)
-    if (moves_[access] >> i & 1) n *= static_cast<double>(k_.extent(i));
+  for (std::size_t i = 0; i < k_.body; ++i)
+    if (loops >> i & 1) n *= static_cast<double>(k_.extent(i));
   return n;
 }
 
+// How often what moves with these loops happens in one turn of the inner loop.
+double CostModel::share(std::uint64_t loops) const {
+  return has_reduction() ? std::min(1.0, extents(loops & reduction_mask()) / main_trips_) : 1;
+}
+
+double CostModel::panel_elements(std::size_t access) const { return extents(moves_[access]); }
+
 double CostModel::inner_trips(const Tile& tile) const {
-  double n = 1;
-  for (std::size_t i = k_.outputs; i < k_.loops.size(); ++i) {
-    double e = static_cast<double>(k_.extent(i));
-    if (tile.lane == static_cast<int>(i)) e = std::ceil(e / static_cast<double>(tile.lanes));
-    n *= e;
-  }
-  return n;
+  bool lanes = tile.lane >= 0 && main_ >> tile.lane & 1;
+  return lanes ? std::ceil(main_trips_ / static_cast<double>(tile.lanes)) : main_trips_;
 }
 
 // Cycles to fill the panel, per turn of the inner loop of all threads together. Each thread fills its own,
@@ -82,7 +90,7 @@ double CostModel::inner_trips(const Tile& tile) const {
 double CostModel::steps_of_staged(const Tile& tile, std::size_t access) const {
   const Access& a = k_.accesses[access];
   bool contiguous = false;
-  for (std::size_t i = 0; i < k_.loops.size(); ++i)
+  for (std::size_t i = 0; i < k_.body; ++i)
     contiguous |= a.strides[i].regular && a.strides[i].value == 1 &&
                   (i >= k_.outputs || tile.lane == static_cast<int>(i));
   bool lanes_move = tile.lane >= 0 && moves_[access] >> tile.lane & 1;
@@ -97,7 +105,8 @@ double CostModel::steps_of_staged(const Tile& tile, std::size_t access) const {
 // Cycles of one turn of the inner loop spent waiting for lines.
 double CostModel::misses(const Tile& tile, std::size_t access) const {
   const Access& a = k_.accesses[access];
-  std::size_t inner = k_.loops.size() - 1;
+  if (!(moves_[access] & main_)) return 0;
+  auto inner = static_cast<std::size_t>(std::bit_width(main_) - 1);
   auto size = static_cast<double>(itemsize(a.dtype));
   double step = std::abs(static_cast<double>(a.strides[inner].value)) * size;
   if (!a.strides[inner].regular || tile.lane == static_cast<int>(inner)) return 0;
@@ -179,10 +188,11 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
       if (!s.regular) each += 4;
     }
     // Unaligned rows cross cache lines; scalars that are broadcast cost a load as well.
-    for (std::size_t i = 0; i < k_.loops.size(); ++i)
+    for (std::size_t i = 0; i < k_.body; ++i)
       if (access.gated[i] && !(tile.lane >= 0 && static_cast<std::size_t>(tile.lane) == i)) each += 0.25;
     if (ragged(mask)) each += 1.5;
-    if (reduced_[a]) {
+    double often = share(mask);
+    if (mask & main_) {
       double direct = n * each + misses(tile, a);
       if (stageable_[a]) {
         double lines = lane_matters ? n * lanes * static_cast<double>(itemsize(access.dtype)) / 64 : n / 16;
@@ -193,18 +203,15 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
           out.staged |= bit(a);
         }
       }
-      memory += direct;
+      memory += direct * often;
       if (!access.store) registers = std::max(registers, lane_matters ? n : 1);
     } else {
-      // What lies outside the innermost reduction happens once per run of it.
-      memory += n * each / amortise;
+      memory += n * each * often;
     }
   }
   for (auto [mask, w] : work_) {
-    bool in_reduction = mask & reduction_mask();
     bool vector = tile.lane >= 0 && mask >> tile.lane & 1;
-    arithmetic += copies(mask) * w * (vector || tile.lanes == 1 ? 0.5 : 0.3) /
-                  (in_reduction || !has_reduction() ? 1 : amortise);
+    arithmetic += copies(mask) * w * (vector || tile.lanes == 1 ? 0.5 : 0.3) * share(mask);
   }
   if (has_reduction()) {
     // The accumulators themselves, and how well their latency is hidden.

@@ -33,7 +33,7 @@ class CostModel {
   };
   Cost cost(const Tile& tile) const;
 
-  bool has_reduction() const { return k_.loops.size() > k_.outputs; }
+  bool has_reduction() const { return k_.body > k_.outputs; }
   std::int64_t unroll_of(const Tile& tile) const { return tile.amount[0] * tile.amount[1] >= 8 ? 1 : 4; }
   /// Loops that an access moves with.
   std::uint64_t loops_of(std::size_t access) const { return moves_[access]; }
@@ -45,14 +45,17 @@ class CostModel {
   double steps_of_staged(const Tile& tile, std::size_t access) const;
   double misses(const Tile& tile, std::size_t access) const;
   std::uint64_t reduction_mask() const;
+  double extents(std::uint64_t loops) const;
+  double share(std::uint64_t loops) const;
 
   const Kernel& k_;
   const Target& t_;
   std::vector<std::pair<std::uint64_t, double>> work_;  // loops of an operation, its instructions
   std::vector<std::uint64_t> moves_;
-  std::vector<bool> reduced_;    // by access: inside the reduction
+  std::uint64_t main_ = 0;  // loops of the longest reduction, which is the inner loop
+  double main_trips_ = 1;
   std::vector<bool> stageable_;  // by access
-  double trips_ = 1;             // of all loops
+  double trips_ = 1;             // of the inner loop, in all
   int widest_ = 1;
 };
 

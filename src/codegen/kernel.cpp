@@ -28,6 +28,11 @@ void collect(Ref n, std::int64_t factor, const Kernel& kernel,
 
 }  // namespace
 
+void collect_strides(Ref offset, const Kernel& kernel, const absl::flat_hash_map<Node*, std::uint64_t>& masks,
+                     std::vector<Stride>& out) {
+  collect(offset, 1, kernel, masks, out);
+}
+
 int Kernel::loop_of(Ref range) const {
   for (std::size_t i = 0; i < loops.size(); ++i)
     if (same(loops[i], range)) return static_cast<int>(i);
@@ -65,13 +70,16 @@ Kernel::Kernel(Ref root) : sink(root) {
       reduces.push_back(n);
       close(n);
     }
+  body = loops.size();
   for (Ref n : order)
     if (n.is(Op::End)) close(n);
   if (loops.size() > 64) throw InternalError("[codegen] a kernel of more than 64 loops");
   auto masks = dependences(*this);
   in_values.resize(loops.size(), false);
+  for (Ref n : order)
+    if (n.is(Op::After)) pinned |= masks[n.node()];
   for (Ref n : order) {
-    if (n.is(Op::Load) || n.is(Op::Store)) {
+    if ((n.is(Op::Load) || n.is(Op::Store)) && (body == 64 || !(masks[n.node()] >> body))) {
       Ref index = n.src(0);
       Access a{index, n.is(Op::Load) ? n.dtype() : n.src(1).dtype(), n.is(Op::Store),
                std::vector<Stride>(loops.size()), std::vector<bool>(loops.size())};

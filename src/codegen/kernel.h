@@ -29,9 +29,11 @@ struct Kernel {
   Ref sink;
   std::vector<Ref> loops;   // output ranges in order, then those of reductions, then those that fill panels
   std::size_t outputs = 0;  // how many are output ranges
+  std::size_t body = 0;     // and of reductions: what comes after fills panels
   std::vector<Ref> reduces;
-  std::vector<Access> accesses;
-  std::vector<bool> in_values;  // by loop: used as a value, not just in offsets and gates
+  std::vector<Access> accesses;  // but those that fill panels
+  std::uint64_t pinned = 0;      // loops in each turn of which a panel is filled: they stay loops
+  std::vector<bool> in_values;   // by loop: used as a value, not just in offsets and gates
 
   int loop_of(Ref range) const;
   bool is_reduce(std::size_t loop) const { return loop >= outputs; }
@@ -40,5 +42,9 @@ struct Kernel {
 
 /// Sets of loops a node depends on, as masks over Kernel::loops; loops a Reduce closes are not in its mask.
 absl::flat_hash_map<Node*, std::uint64_t> dependences(const Kernel& kernel);
+
+/// How an offset moves with every loop; `masks` are the dependences. Adds to what `out` holds.
+void collect_strides(Ref offset, const Kernel& kernel, const absl::flat_hash_map<Node*, std::uint64_t>& masks,
+                     std::vector<Stride>& out);
 
 }  // namespace pg::codegen

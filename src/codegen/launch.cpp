@@ -20,6 +20,17 @@ Ref special(const std::string& name, std::int64_t extent) {
 }
 std::int64_t extent_of(Ref range) { return range.src(0).i(); }
 
+// One hardware index for ranges given innermost first.
+void share(const Refs& ranges, const std::string& name, Becomes& becomes) {
+  std::int64_t size = 1, step = 1;
+  for (Ref r : ranges) size *= extent_of(r);
+  for (Ref r : ranges) {
+    Ref index = special(name, size), value = step == 1 ? index : index / step;
+    step *= extent_of(r);
+    becomes[r.node()] = step == size ? value : value % extent_of(r);
+  }
+}
+
 // Hardware axes for ranges given outermost first; axis 0 moves fastest. One each where there are enough and
 // each is long enough, else neighbours share an axis. What does not fit stays a loop.
 void lay_out(const Refs& ranges, const std::string& name, const std::array<std::int64_t, 3>& most,
@@ -38,29 +49,20 @@ void lay_out(const Refs& ranges, const std::string& name, const std::array<std::
     axes[axis].push_back(ranges[left]);
     size[axis] *= n;
   }
-  for (std::size_t a = 0; a < 3; ++a) {
-    if (axes[a].empty()) continue;
-    Ref index = special(name + std::to_string(a), size[a]);
-    std::int64_t step = 1;
-    for (Ref r : axes[a]) {
-      Ref value = step == 1 ? index : index / step;
-      step *= extent_of(r);
-      becomes[r.node()] = step == size[a] ? value : value % extent_of(r);
-    }
-  }
+  for (std::size_t a = 0; a < 3; ++a) share(axes[a], name + std::to_string(a), becomes);
 }
 
 }  // namespace
 
 Ref assign_launch(Ref kernel, const Target& target) {
   Kernel k(kernel);
-  Refs groups, items;
+  Refs threads, groups, items;
   Becomes becomes;
   for (std::size_t i = 0; i < k.loops.size(); ++i) {
     Ref r = k.loops[i];
     switch (r.range_kind()) {
       case RangeKind::Thread:
-        becomes[r.node()] = special("thread", extent_of(r));
+        threads.push_back(r);
         break;
       case RangeKind::Loop:
         if (!target.has_groups || i >= k.outputs || !r.src(0).is_const()) break;
@@ -83,6 +85,8 @@ Ref assign_launch(Ref kernel, const Target& target) {
     if (items[i].range_kind() == RangeKind::Warp)
       std::rotate(items.begin() + static_cast<std::ptrdiff_t>(i),
                   items.begin() + static_cast<std::ptrdiff_t>(i) + 1, items.end());
+  std::reverse(threads.begin(), threads.end());
+  share(threads, "thread", becomes);
   lay_out(groups, "gidx", target.max_global, becomes);
   lay_out(items, "lidx", target.max_local, becomes);
   for (Ref r : items)

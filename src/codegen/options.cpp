@@ -9,6 +9,7 @@
 #include <absl/container/inlined_vector.h>
 
 #include "codegen/kernel.h"
+#include "codegen/window.h"
 #include "ir/wmma.h"
 #include "rewrite/rewrite.h"
 #include "rules/symbolic.h"
@@ -18,9 +19,18 @@ namespace {
 
 using Refs = absl::InlinedVector<Ref, 8>;
 
+// Of the output or of a reduction; not those that fill panels.
 Ref find_loop(Ref kernel, std::int64_t id) {
+  auto closed_by = [id](Ref n) -> Ref {
+    for (Node* s : n.srcs())
+      if (s->op == Op::Range && Ref(s).range_id() == id) return s;
+    return nullptr;
+  };
+  for (Node* end : kernel.srcs())
+    if (Ref loop = closed_by(end)) return loop;
   for (Ref n : toposort(kernel))
-    if (n.is(Op::Range) && n.range_id() == id) return n;
+    if (n.is(Op::Reduce))
+      if (Ref loop = closed_by(n)) return loop;
   throw ValueError("[option] the kernel has no loop " + std::to_string(id));
 }
 
@@ -287,13 +297,18 @@ MatrixLoops matrix_loops(Ref kernel, Ref k_loop, const TensorCore& core) {
 
 std::string to_string(const Opt& opt) {
   constexpr const char* kNames[] = {"split",   "upcast", "unroll", "lane",        "thread", "padto",
-                                    "reorder", "local",  "group",  "tensor core", "stage"};
+                                    "reorder", "local",  "group",  "tensor core", "stage",  "window"};
   return std::string(kNames[static_cast<int>(opt.kind)]) + "(" + std::to_string(opt.loop) + ", " +
          std::to_string(opt.amount) + ")";
 }
 
 Ref apply(Ref kernel, const Opt& opt, const Target& target) {
   if (opt.kind == OptKind::Stage) return stage(kernel, opt);
+  if (opt.kind == OptKind::Window) {
+    Window w = window(kernel, opt.amount, target);
+    if (!w.kernel) refuse(opt, "no box is read step by step behind gates");
+    return w.kernel;
+  }
   Ref loop = find_loop(kernel, opt.loop);
   RangeKind kind = loop.range_kind();
   bool output = kind == RangeKind::Loop, reduction = kind == RangeKind::Reduce;
@@ -302,6 +317,9 @@ Ref apply(Ref kernel, const Opt& opt, const Target& target) {
       throw ValueError("[option] " + to_string(opt) + " does not fit a " + std::string(name(kind)) +
                        " loop of " + std::to_string(loop.hi() + 1));
   };
+  if (opt.kind == OptKind::Upcast || opt.kind == OptKind::Lane || opt.kind == OptKind::Local)
+    if (Kernel k(kernel); k.pinned >> k.loop_of(loop) & 1)
+      refuse(opt, "a panel is filled in each turn of the loop");
   need(opt.kind == OptKind::Reorder || opt.kind == OptKind::TensorCore || opt.amount > 0);
   switch (opt.kind) {
     case OptKind::Split:
@@ -315,6 +333,10 @@ Ref apply(Ref kernel, const Opt& opt, const Target& target) {
       return split(kernel, loop, opt.amount, kind, RangeKind::Unroll, false);
     case OptKind::Lane:
       need(output || reduction);
+      if (Kernel k(kernel);
+          std::any_of(k.loops.begin(), k.loops.begin() + static_cast<std::ptrdiff_t>(k.body),
+                      [](Ref r) { return r.range_kind() == RangeKind::Lane; }))
+        refuse(opt, "the kernel has its lanes");
       return split(kernel, loop, opt.amount, kind, RangeKind::Lane, false);
     case OptKind::Thread:
       need(output);
@@ -329,6 +351,7 @@ Ref apply(Ref kernel, const Opt& opt, const Target& target) {
       need(reduction && static_cast<std::size_t>(opt.amount) < target.tensor_cores.size());
       return tensor_core(kernel, loop, opt, target);
     case OptKind::Stage:
+    case OptKind::Window:
       break;
     case OptKind::PadTo: {
       need((output || reduction) && loop.src(0).is_const());

@@ -22,6 +22,7 @@ enum class OptKind : std::uint8_t {
   Group,
   TensorCore,
   Stage,
+  Window,
 };
 
 /// An option on the loop with that id. Sizes that do not divide the loop pad it with exact masking.
@@ -50,6 +51,9 @@ std::string to_string(const Opt& opt);
 ///   Stage   what is read from the buffer in slot `amount`, and what is computed from that alone, is put into
 ///           scratch memory in the order in which the loops within this one use it; kWholeKernel: within all
 ///           of them. After every other option
+///   Window  what is read from the buffer in slot `amount` in overlapping boxes is put into scratch memory,
+///   with zeros
+///           where its gate is false. Before every other option
 Ref apply(Ref kernel, const Opt& opt, const Target& target);
 inline constexpr std::int64_t kWholeKernel = -1;
 

@@ -22,15 +22,45 @@ bool spans_items(Ref range) {
   return kind == RangeKind::Local || kind == RangeKind::Warp || kind == RangeKind::GroupReduce;
 }
 
+Ref local(DType t, std::int64_t size, Fresh& fresh) {
+  return make(Op::Local, t, {shape_node(Dims(&size, 1))}, Arg{.i = fresh.slot++});
+}
+
+// Of the element at a place: row by row, rows of `row` elements.
+Ref offset(std::span<const Ref> dims, std::span<const Ref> at, std::int64_t row) {
+  Ref sum = idx(0);
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    sum = sum * (i + 1 == dims.size() ? row : dims[i].src(0).hi()) + at[i];
+  return sum;
+}
+std::int64_t size_of(std::span<const Ref> dims, std::int64_t row) {
+  for (Ref d : dims.first(dims.size() - 1)) row *= d.src(0).hi();
+  return row;
+}
+
+// The value, reading nothing where the guard is false.
+Ref guarded(Ref value, Ref guard) {
+  absl::InlinedVector<std::pair<Ref, Ref>, 2> loads;
+  for (Ref n : toposort(value))
+    if (n.is(Op::Load) && n.src(0).src(0).is(Op::Param)) {
+      Ref index = n.src(0);
+      Ref gate = index.nsrc() > 2 ? index.src(2) & guard : guard;
+      Ref gated = make(Op::Index, index.dtype(), {index.src(0), index.src(1), gate});
+      loads.emplace_back(index, gated);
+    }
+  return substitute(value, loads);
+}
+
 class Stager {
  public:
   Stager(Ref kernel, const Target& target)
-      : target_(target), kernel_(kernel), order_(toposort(kernel)), masks_(dependences(kernel_)) {
-    for (Ref n : order_) {
-      if (n.is(Op::Range)) next_range_ = std::max(next_range_, n.range_id() + 1);
-      if (n.is(Op::Local)) next_slot_ = std::max(next_slot_, n.i() + 1);
-      if (n.is(Op::Range) && n.range_kind() == RangeKind::GroupReduce) group_.push_back(n);
-    }
+      : target_(target),
+        kernel_(kernel),
+        fresh_(kernel),
+        order_(toposort(kernel)),
+        masks_(dependences(kernel_)) {
+    for (Ref n : order_)
+      if (is_group(n)) group_.push_back(n);
   }
 
   Ref run() {
@@ -43,7 +73,8 @@ class Stager {
         changed |= srcs.back().node() != s;
       }
       if (n.is(Op::Stage))
-        becomes_[n.node()] = panel(n, srcs);
+        becomes_[n.node()] =
+            panel(srcs[0], std::span(srcs).subspan(1), std::span(srcs).subspan(1), fresh_, target_);
       else if (n.is(Op::Reduce) && std::any_of(srcs.begin() + 1, srcs.end(), is_group))
         becomes_[n.node()] = shared(n, srcs);
       else if (n.is(Op::Store) && !group_.empty())
@@ -62,76 +93,9 @@ class Stager {
     return it == becomes_.end() ? n : it->second;
   }
 
-  Ref local(DType t, std::int64_t size) {
-    return make(Op::Local, t, {shape_node(Dims(&size, 1))}, Arg{.i = next_slot_++});
-  }
-  // Of the element at a place: row by row, rows of `row` elements.
-  static Ref offset(std::span<const Ref> dims, std::span<const Ref> at, std::int64_t row) {
-    Ref sum = idx(0);
-    for (std::size_t i = 0; i < dims.size(); ++i)
-      sum = sum * (i + 1 == dims.size() ? row : dims[i].src(0).hi()) + at[i];
-    return sum;
-  }
-  static std::int64_t size_of(std::span<const Ref> dims, std::int64_t row) {
-    for (Ref d : dims.first(dims.size() - 1)) row *= d.src(0).hi();
-    return row;
-  }
-
-  // The value for every combination of the ranges, in their order, then read at the present one.
-  Ref panel(Ref stage, const Refs& srcs) {
-    std::span<const Ref> dims(srcs.begin() + 1, srcs.end());
-    std::int64_t line = 64 / static_cast<std::int64_t>(itemsize(stage.dtype())),
-                 row = dims.back().src(0).hi();
-    // Rows that are a multiple of a page's fraction apart would share the sets of a cache.
-    if (dims.size() > 1 && row % (4 * line) == 0) row += line;
-    Refs closes;
-    absl::InlinedVector<std::pair<Ref, Ref>, 8> at;
-    Ref guard;
-    for (Ref r : dims) {
-      RangeKind kind = r.range_kind() == RangeKind::Unroll ? RangeKind::Upcast
-                       : unrolls(r)                        ? r.range_kind()
-                                                           : RangeKind::Loop;
-      std::int64_t lanes = target_.lanes_of(stage.dtype()), n = r.src(0).hi();
-      if (same(r, dims.back()) && kind == RangeKind::Loop && r.src(0).is_const() && lanes > 1 && n >= lanes) {
-        // By vectors.
-        closes.push_back(range(next_range_++, RangeKind::Loop, idx((n + lanes - 1) / lanes)));
-        closes.push_back(range(next_range_++, RangeKind::Lane, idx(lanes)));
-        at.emplace_back(r, closes[closes.size() - 2] * lanes + closes.back());
-        if (n % lanes) guard = at.back().second < n;
-        continue;
-      }
-      closes.push_back(range(next_range_++, kind, r.src(0)));
-      at.emplace_back(r, closes.back());
-    }
-    Refs places;
-    for (auto& [r, place] : at) places.push_back(place);
-    Ref memory = local(stage.dtype(), size_of(dims, row));
-    Refs index{memory, offset(dims, places, row)};
-    if (guard) index.push_back(guard);
-    Ref value = substitute(srcs[0], at);
-    if (guard) value = guarded(value, guard);
-    Refs effects{make(Op::Store, DType::Void, {make(Op::Index, stage.dtype(), 1, index), value})};
-    effects.insert(effects.end(), closes.begin(), closes.end());
-    Ref filled = make(Op::After, stage.dtype(), {memory, make(Op::End, DType::Void, 1, effects)});
-    return make(Op::Load, stage.dtype(), {make(Op::Index, stage.dtype(), {filled, offset(dims, dims, row)})});
-  }
-
-  // The value, reading nothing where the guard is false.
-  static Ref guarded(Ref value, Ref guard) {
-    absl::InlinedVector<std::pair<Ref, Ref>, 2> loads;
-    for (Ref n : toposort(value))
-      if (n.is(Op::Load) && n.src(0).src(0).is(Op::Param)) {
-        Ref index = n.src(0);
-        Ref gate = index.nsrc() > 2 ? index.src(2) & guard : guard;
-        Ref gated = make(Op::Index, index.dtype(), {index.src(0), index.src(1), gate});
-        loads.emplace_back(index, gated);
-      }
-    return substitute(value, loads);
-  }
-
   // Every item reduces its part and shares the result; then all of them add up all parts.
   Ref shared(Ref reduce, const Refs& srcs) {
-    Refs part{srcs[0]}, items, rest, fresh;
+    Refs part{srcs[0]}, items, fresh;
     for (std::size_t i = 1; i < srcs.size(); ++i) (is_group(srcs[i]) ? items : part).push_back(srcs[i]);
     Ref found = part.size() > 1 ? make(Op::Reduce, reduce.dtype(), 1, part, reduce->arg) : srcs[0];
     Refs dims(items), closes, read;
@@ -142,11 +106,11 @@ class Stager {
           dims.push_back(r);
     for (Ref r : dims) {
       if (unrolls(r)) closes.push_back(r);
-      read.push_back(is_group(r) ? range(next_range_++, RangeKind::Reduce, r.src(0)) : r);
+      read.push_back(is_group(r) ? range(fresh_.range++, RangeKind::Reduce, r.src(0)) : r);
       if (is_group(r)) fresh.push_back(read.back());
     }
     std::int64_t row = dims.back().src(0).hi();
-    Ref memory = local(reduce.dtype(), size_of(dims, row));
+    Ref memory = local(reduce.dtype(), size_of(dims, row), fresh_);
     Ref stored = make(Op::Store, DType::Void,
                       {make(Op::Index, reduce.dtype(), {memory, offset(dims, dims, row)}), found});
     if (!closes.empty()) {
@@ -175,14 +139,58 @@ class Stager {
 
   const Target& target_;
   Kernel kernel_;
+  Fresh fresh_;
   std::vector<Ref> order_;
   absl::flat_hash_map<Node*, std::uint64_t> masks_;
   absl::flat_hash_map<Node*, Ref> becomes_;
   std::vector<Ref> group_;
-  std::int64_t next_range_ = 0, next_slot_ = 0;
 };
 
 }  // namespace
+
+Fresh::Fresh(Ref kernel) {
+  for (Ref n : toposort(kernel)) {
+    if (n.is(Op::Range)) range = std::max(range, n.range_id() + 1);
+    if (n.is(Op::Local)) slot = std::max(slot, n.i() + 1);
+  }
+}
+
+Ref panel(Ref value, std::span<const Ref> dims, std::span<const Ref> read, Fresh& fresh,
+          const Target& target) {
+  DType t = value.dtype();
+  std::int64_t line = 64 / static_cast<std::int64_t>(itemsize(t)), row = dims.back().src(0).hi();
+  // Rows that are a multiple of a page's fraction apart would share the sets of a cache.
+  if (dims.size() > 1 && row % (4 * line) == 0) row += line;
+  Refs closes, places;
+  absl::InlinedVector<std::pair<Ref, Ref>, 8> at;
+  Ref guard;
+  for (Ref r : dims) {
+    RangeKind kind = r.range_kind() == RangeKind::Unroll ? RangeKind::Upcast
+                     : unrolls(r)                        ? r.range_kind()
+                                                         : RangeKind::Loop;
+    std::int64_t lanes = target.lanes_of(t), n = r.src(0).hi();
+    if (same(r, dims.back()) && kind == RangeKind::Loop && r.src(0).is_const() && lanes > 1 && n >= lanes) {
+      // By vectors.
+      closes.push_back(range(fresh.range++, RangeKind::Loop, idx((n + lanes - 1) / lanes)));
+      closes.push_back(range(fresh.range++, RangeKind::Lane, idx(lanes)));
+      places.push_back(closes[closes.size() - 2] * lanes + closes.back());
+      if (n % lanes) guard = places.back() < n;
+    } else {
+      closes.push_back(range(fresh.range++, kind, r.src(0)));
+      places.push_back(closes.back());
+    }
+    at.emplace_back(r, places.back());
+  }
+  Ref memory = local(t, size_of(dims, row), fresh);
+  Refs index{memory, offset(dims, places, row)};
+  if (guard) index.push_back(guard);
+  Ref filling = substitute(value, at);
+  if (guard) filling = guarded(filling, guard);
+  Refs effects{make(Op::Store, DType::Void, {make(Op::Index, t, 1, index), filling})};
+  effects.insert(effects.end(), closes.begin(), closes.end());
+  Ref filled = make(Op::After, t, {memory, make(Op::End, DType::Void, 1, effects)});
+  return make(Op::Load, t, {make(Op::Index, t, {filled, offset(dims, read, row)})});
+}
 
 Ref lower_stages(Ref kernel, const Target& target) {
   for (Ref n : toposort(kernel))

@@ -3,10 +3,23 @@
 // becomes shared memory, a barrier, and the sum of what the items found.
 #pragma once
 
+#include <span>
+
 #include "ir/build.h"
 #include "ir/target.h"
 
 namespace pg::codegen {
+
+/// Numbers that a kernel does not use yet.
+struct Fresh {
+  explicit Fresh(Ref kernel);
+  std::int64_t range = 0, slot = 0;
+};
+
+/// A value over the ranges `dims`, which nothing outside of it uses, put into scratch memory for every
+/// combination of them, and read at the place `read`. The last dimension lies together.
+Ref panel(Ref value, std::span<const Ref> dims, std::span<const Ref> read, Fresh& fresh,
+          const Target& target);
 
 /// The kernel without Stage nodes and without reductions over GroupReduce ranges; those ranges stay open.
 Ref lower_stages(Ref kernel, const Target& target);

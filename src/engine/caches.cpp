@@ -35,6 +35,7 @@ Usage usage() {
   DiskCache::Usage disk = disk_cache().usage();
   u.disk_entries = disk.entries;
   u.disk_bytes = disk.bytes;
+  u.most_disk_bytes = disk_cache().cap();
   return u;
 }
 

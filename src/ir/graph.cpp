@@ -124,6 +124,8 @@ class NodeTable {
     if (++used_ * 8 > (mask_ + 1) * 5) grow((mask_ + 1) * 2);
     put(n, tag);
   }
+  /// Brings near what remove() of this tag will read.
+  void prefetch(std::uint32_t tag) const { __builtin_prefetch(&slots_[tag & mask_], 1); }
   void remove(const Node* n, std::uint32_t tag) {
     std::size_t hole = tag & mask_;
     while (slots_[hole].node != n) hole = (hole + 1) & mask_;
@@ -354,6 +356,7 @@ class Graph {
       n->mark = 0;
       if (n->refs.load(std::memory_order_acquire) == 0) destroy(n);
     }
+    for (Leaving& l : leaving_) leave(l);
     std::sort(young_payloads_.begin(), young_payloads_.end());
     young_payloads_.erase(std::unique(young_payloads_.begin(), young_payloads_.end()), young_payloads_.end());
     for (Payload* p : young_payloads_)
@@ -361,8 +364,22 @@ class Graph {
     young_payloads_.clear();
   }
 
+  // Nodes leave the table some time after they are gone, within the same sweep: by then their places, which
+  // are all over a large table, are in cache.
+  struct Leaving {
+    const Node* node = nullptr;
+    std::uint32_t tag = 0;
+  };
+  void leave(Leaving& l) {
+    if (l.node) table_.remove(l.node, l.tag);
+    l.node = nullptr;
+  }
+
   void destroy(Node* n) {
-    table_.remove(n, identity(n->op, n->dtype, n->lanes, n->arg, n->src, n->nsrc));
+    Leaving& slot = leaving_[++destroyed_ % leaving_.size()];
+    leave(slot);
+    slot = {n, identity(n->op, n->dtype, n->lanes, n->arg, n->src, n->nsrc)};
+    table_.prefetch(slot.tag);
     auto lose = [this](Node* s) {
       if (s->refs.fetch_sub(1, std::memory_order_acq_rel) == 1 && s->mark != kInYoung) {
         s->mark = kInYoung;
@@ -403,7 +420,8 @@ class Graph {
   std::mutex mutex_;
   static thread_local int depth_;
   NodeTable table_;
-  std::uint64_t live_ = 0, sweeps_ = 0;
+  std::array<Leaving, 32> leaving_{};
+  std::uint64_t live_ = 0, sweeps_ = 0, destroyed_ = 0;
   NodePool pool_;
   std::vector<Node*> young_;
   std::vector<Payload*> young_payloads_, released_;

@@ -17,9 +17,8 @@ constexpr int kNoOp = -1;
 struct Candidate {
   const PatNode* left;  // null where any node of the op matches
   const Rule* rule;
-  std::int16_t second;     // op the second source must have, or kNoOp
-  std::uint8_t domain;     // bit of its Domain
-  std::uint16_t captures;  // bits of the slots it binds
+  std::int16_t second;  // op the second source must have, or kNoOp
+  std::uint8_t domain;  // bit of its Domain
 };
 
 constexpr std::uint8_t bit(Domain domain) { return static_cast<std::uint8_t>(1 << static_cast<int>(domain)); }
@@ -72,42 +71,54 @@ int child_op(const Pat& pattern, int which) {
 }  // namespace
 
 struct RuleSet::Index {
-  std::vector<const Rule*> rules;
-  std::deque<Pat> patterns;
-  // Candidates by op of the root and of its first source (the last column: it has none), in the order of the
-  // rules.
+  // Candidates for one op of the root, by the op of its first source (the last column: it has none), in the
+  // order of the rules.
   static constexpr std::size_t kColumns = kOpCount + 1;
-  std::array<std::uint32_t, kOpCount * kColumns + 1> begin{};
-  std::vector<Candidate> candidates;
+  struct Root {
+    std::array<std::uint32_t, kColumns + 1> begin{};
+    std::vector<Candidate> candidates;
+  };
+
+  std::vector<const Rule*> rules;
   std::array<bool, kOpCount> sees{};
 
   explicit Index(std::vector<const Rule*> list) : rules(std::move(list)) {
-    std::vector<std::vector<Candidate>> lists(kOpCount * kColumns);
+    for (const Rule* rule : rules) sees[static_cast<std::size_t>(rule->left.nodes[0].op)] = true;
+  }
+
+  // Made when the op is first met: a short program meets few. Under the graph's lock, like all rewriting.
+  const Root& root(Op op) const {
+    auto& root = roots_[static_cast<std::size_t>(op)];
+    if (!root) root = make(op);
+    return *root;
+  }
+
+ private:
+  std::unique_ptr<const Root> make(Op op) const {
+    std::vector<std::pair<Candidate, int>> all;  // with the op of the first source, or kNoOp
     for (const Rule* rule : rules) {
+      if (rule->left.nodes[0].op != op) continue;
       std::vector<Pat> variants;
       orders(rule->left, 0, variants);
-      for (const Pat& left : variants) {
-        const PatNode& root = left.nodes[0];
-        sees[static_cast<std::size_t>(root.op)] = true;
-        Candidate c{nullptr, rule, static_cast<std::int16_t>(child_op(left, 1)), bit(rule->domain), 0};
-        if (root.kind != PatNode::AnyArity) {
-          patterns.push_back(left);
-          c.left = patterns.back().nodes;
-        }
-        for (int i = 0; i < left.n; ++i)
-          if (left.nodes[i].kind <= PatNode::Constant)
-            c.captures |= static_cast<std::uint16_t>(1 << left.nodes[i].slot);
-        int first = child_op(left, 0);
-        for (int f = 0; f <= kOpCount; ++f)
-          if (first == kNoOp || f == first)
-            lists[static_cast<std::size_t>(root.op) * kColumns + static_cast<std::size_t>(f)].push_back(c);
+      for (std::size_t i = 0; i < variants.size(); ++i) {
+        const Pat& left = variants[i];
+        Candidate c{nullptr, rule, static_cast<std::int16_t>(child_op(left, 1)), bit(rule->domain)};
+        if (left.nodes[0].kind != PatNode::AnyArity)
+          c.left = i == 0 ? rule->left.nodes : patterns_.emplace_back(left).nodes;
+        all.emplace_back(c, child_op(left, 0));
       }
     }
-    for (std::size_t i = 0; i < lists.size(); ++i) {
-      candidates.insert(candidates.end(), lists[i].begin(), lists[i].end());
-      begin[i + 1] = static_cast<std::uint32_t>(candidates.size());
+    auto out = std::make_unique<Root>();
+    for (int f = 0; f <= kOpCount; ++f) {
+      for (auto& [candidate, first] : all)
+        if (first == kNoOp || first == f) out->candidates.push_back(candidate);
+      out->begin[static_cast<std::size_t>(f) + 1] = static_cast<std::uint32_t>(out->candidates.size());
     }
+    return out;
   }
+
+  mutable std::array<std::unique_ptr<const Root>, kOpCount> roots_;
+  mutable std::deque<Pat> patterns_;
 };
 
 RuleSet::RuleSet(std::span<const Rule> rules) {
@@ -158,10 +169,10 @@ Ref RuleSet::apply(Ref node, void* ctx) const {
 
 Ref RuleSet::apply(Ref node, void* ctx, Running& running) const {
   if (!index_) return nullptr;
+  const Index::Root& root = index_->root(node.op());
   std::size_t first = node.nsrc() ? static_cast<std::size_t>(node.src(0).op()) : kOpCount;
-  std::size_t list = static_cast<std::size_t>(node.op()) * Index::kColumns + first;
-  const Candidate* c = index_->candidates.data() + index_->begin[list];
-  const Candidate* end = index_->candidates.data() + index_->begin[list + 1];
+  const Candidate* c = root.candidates.data() + root.begin[first];
+  const Candidate* end = root.candidates.data() + root.begin[first + 1];
   if (c == end) return nullptr;
   int second = node.nsrc() > 1 ? static_cast<int>(node.src(1).op()) : kNoOp;
   std::uint8_t domains =

@@ -158,6 +158,23 @@ Ref reduce_of_ones(const Match& m) {
   return reduce(x, m.root.reduce_op(), axes);
 }
 
+// Each element of a Cat chooses among its parts, and a kernel has an argument for each, so that many are
+// joined a few at a time. The parts of a row of a table are alike, and so are the kernels that join them.
+Ref cat_of_cats(const Match& m) {
+  constexpr std::size_t kTogether = 32;
+  Ref root = m.root;
+  auto parts = root.srcs();
+  if (parts.size() <= kTogether) return nullptr;
+  Refs joined;
+  for (std::size_t i = 0; i < parts.size(); i += kTogether) {
+    Refs some;
+    for (Node* part : parts.subspan(i, std::min(kTogether, parts.size() - i))) some.push_back(part);
+    Ref one = some.size() == 1 ? some[0] : cat(some, static_cast<int>(root.i()));
+    joined.push_back(make(Op::Contiguous, root.dtype(), {one}));
+  }
+  return cat(joined, static_cast<int>(root.i()));
+}
+
 Ref contiguous_twice(const Match& m) { return m.root.src(0); }
 
 // clang-format off
@@ -182,6 +199,7 @@ constexpr Rule kMovement[] = {
   rule(any(Op::Pad), pad_of_zero),
   rule(node(Op::Pad, any(Op::Pad), x, y), pad_of_pad),
   rule(any(Op::Reduce), reduce_of_ones),
+  rule(any(Op::Cat), cat_of_cats),
   rule(node(Op::Contiguous, any(Op::Contiguous)), contiguous_twice),
 };
 // clang-format on

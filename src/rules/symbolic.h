@@ -19,8 +19,8 @@ const RuleSet& algebra();
 const RuleSet& divmod();
 
 /// Chains of movements in tensor graphs: what merges, cancels or moves nothing; operands that broadcast
-/// anyway. A node that is no movement never becomes one, so that the views of writes still end at what is
-/// written.
+/// anyway; a Cat of very many. A node that is no movement never becomes one, so that the views of writes
+/// still end at what is written.
 const RuleSet& movement();
 
 }  // namespace pg::rules

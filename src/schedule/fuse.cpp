@@ -218,13 +218,17 @@ bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
   if (n.has(kMovement) || passes_through(n) || n.is(Op::Arange) || n.is(Op::ScalarParam)) return false;
   double evals = 0, size = elements(n);
   bool in_reduce = false;
+  std::int64_t loops = 0;
   for (int id : entries) {
     const Entry& e = entries_[static_cast<std::size_t>(id)];
     evals += e.evals;
     in_reduce |= e.in_reduce;
+    loops = std::max(loops, kernels_[static_cast<std::size_t>(e.kernel)].next_range);
   }
-  // A reduction is computed once: not again per user, nor per iteration of a loop it does not depend on.
-  if (n.is(Op::Reduce)) return entries.size() > 1 || in_reduce || evals * 4 > size * 5;
+  // A reduction is computed once: not again per user, nor per iteration of a loop it does not depend on. And
+  // a kernel has so many loops at most: a sum of very many reductions reads the rest.
+  constexpr std::int64_t kLoops = 24;
+  if (n.is(Op::Reduce)) return entries.size() > 1 || in_reduce || evals * 4 > size * 5 || loops > kLoops;
   double work = work_.at(n.node());
   // What expands from few elements (one-hot, masks, broadcasts) is cheaper to make again than to read.
   if (inputs_.at(n.node()) * 4 <= size && work <= 16) return false;

@@ -11,7 +11,6 @@ void plan_memory(Schedule& s) {
     int slot;
     std::int64_t bytes;
     std::size_t first = std::numeric_limits<std::size_t>::max(), last = 0;
-    std::int64_t offset = -1;
   };
   std::vector<Life> lives(s.buffers.size());
   for (std::size_t i = 0; i < lives.size(); ++i) {
@@ -31,37 +30,40 @@ void plan_memory(Schedule& s) {
   for (int out : s.outputs)
     if (out >= 0) kept[static_cast<std::size_t>(out)] = true;
 
-  constexpr std::int64_t kAlign = 256;
   std::vector<Life*> by_size;
   for (Life& life : lives)
     if (!kept[static_cast<std::size_t>(life.slot)] && life.first <= life.last) by_size.push_back(&life);
   std::sort(by_size.begin(), by_size.end(),
             [](Life* a, Life* b) { return a->bytes != b->bytes ? a->bytes > b->bytes : a->slot < b->slot; });
-  std::vector<Life*> placed;
+  // What is placed in an arena, by offset.
+  struct Placed {
+    std::int64_t begin, end;
+    std::size_t first, last;
+  };
+  constexpr std::int64_t kAlign = 256;
+  std::vector<std::vector<Placed>> arenas;
   for (Life* life : by_size) {
-    const std::string& device = s.buffers[static_cast<std::size_t>(life->slot)].device;
-    std::vector<std::pair<std::int64_t, std::int64_t>> taken;
-    for (Life* other : placed)
-      if (s.buffers[static_cast<std::size_t>(other->slot)].device == device && other->first <= life->last &&
-          life->first <= other->last)
-        taken.emplace_back(other->offset, other->offset + other->bytes);
-    std::sort(taken.begin(), taken.end());
-    std::int64_t at = 0;
-    for (auto [from, to] : taken) {
-      if (at + life->bytes <= from) break;
-      at = std::max(at, (to + kAlign - 1) / kAlign * kAlign);
-    }
-    life->offset = at;
-    placed.push_back(life);
-    s.buffers[static_cast<std::size_t>(life->slot)].arena_offset = at;
-    auto arena = std::find(s.arena_devices.begin(), s.arena_devices.end(), device);
-    if (arena == s.arena_devices.end()) {
-      s.arena_devices.push_back(device);
+    BufferInfo& buffer = s.buffers[static_cast<std::size_t>(life->slot)];
+    auto arena = static_cast<std::size_t>(
+        std::find(s.arena_devices.begin(), s.arena_devices.end(), buffer.device) - s.arena_devices.begin());
+    if (arena == arenas.size()) {
+      s.arena_devices.push_back(buffer.device);
       s.arena_bytes.push_back(0);
-      arena = s.arena_devices.end() - 1;
+      arenas.emplace_back();
     }
-    auto& bytes = s.arena_bytes[static_cast<std::size_t>(arena - s.arena_devices.begin())];
-    bytes = std::max(bytes, at + life->bytes);
+    std::vector<Placed>& placed = arenas[arena];
+    std::int64_t at = 0;
+    for (const Placed& other : placed) {
+      if (other.first > life->last || life->first > other.last) continue;
+      if (at + life->bytes <= other.begin) break;
+      at = std::max(at, (other.end + kAlign - 1) / kAlign * kAlign);
+    }
+    Placed here{at, at + life->bytes, life->first, life->last};
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), at,
+                                   [](std::int64_t offset, const Placed& p) { return offset < p.begin; }),
+                  here);
+    buffer.arena_offset = at;
+    s.arena_bytes[arena] = std::max(s.arena_bytes[arena], here.end);
   }
 }
 

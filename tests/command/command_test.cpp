@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/flags.h"
 #include <pangrad/safetensors.h>
+#include <pangrad/tensor.h>
 #include <pangrad/version.h>
 
 namespace pg {
@@ -57,6 +59,26 @@ class Command : public testing::Test {
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+TEST_F(Command, CacheShowsAndTrims) {
+  std::string file = (folder_ / "cache.db").string();
+  auto with = [&](const char* level, const std::string& arguments) {
+    ::setenv("CACHEDB", file.c_str(), 1), ::setenv("CACHE", level, 1);
+    Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    ::setenv("CACHE", "1", 1), ::unsetenv("CACHEDB");
+    return outcome.out;
+  };
+  EXPECT_TRUE(contains(with("2", "cache"), file + ": 0 kernels"));
+  {
+    ScopedFlag place("CACHEDB", file), on("CACHE", 2);
+    EXPECT_EQ((Tensor::of({1.f, 2.f}) * 1.25f).to_vector<float>(), (std::vector<float>{1.25f, 2.5f}));
+  }
+  EXPECT_TRUE(contains(with("2", "cache --trim 1G"), ": 1 kernels"));
+  EXPECT_TRUE(contains(with("2", "cache --clear"), ": 0 kernels"));
+  EXPECT_TRUE(contains(with("1", "cache"), "nothing is kept"));
+  EXPECT_TRUE(contains(failure("cache --trim lots"), "lots"));
 }
 
 TEST_F(Command, VersionAndHelp) {

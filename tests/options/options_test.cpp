@@ -62,6 +62,24 @@ const Case kCases[] = {
       v = Load(Index(p1, at, in), -9.0:f32)
       Sink(End(Store(Index(p0, r0), Reduce[Max](v, r1)), r0)))",
      {16, 16}},
+    {"convolution with a border",
+     R"(
+      p0 = Param.f32[0]((168,))
+      p1 = Param.f32[1]((144,))
+      p2 = Param.f32[2]((54,))
+      r0 = Range[0, loop](2)
+      r1 = Range[1, loop](3)
+      r2 = Range[2, loop](4)
+      r3 = Range[3, loop](7)
+      r4 = Range[4, reduce](2)
+      r5 = Range[5, reduce](3)
+      r6 = Range[6, reduce](3)
+      y = r2*2 + r5
+      x = r3 + r6
+      in = 0 < y & y < 7 & 0 < x & x < 7
+      v = Load(Index(p1, r0*72 + r4*36 + y*6 + x - 7, in))*Load(Index(p2, r1*18 + r4*9 + r5*3 + r6))
+      Sink(End(Store(Index(p0, ((r0*3 + r1)*4 + r2)*7 + r3), Reduce[Add](v, r4, r5, r6)), r0, r1, r2, r3)))",
+     {168, 144, 54}},
     {"two sums of integers",
      R"(
       p0 = Param.i32[0]((6,))
@@ -88,10 +106,11 @@ std::vector<Array> data(Ref kernel, const Case& c, unsigned seed) {
   return out;
 }
 
-// What the kernel gives with no option, on the interpreter.
-std::vector<Array> plain(Ref kernel, const std::vector<Array>& buffers) {
-  Target target = Target::host_cpu();
-  Ref linear = lower_with(kernel, {}, target);
+// What the kernel gives on the interpreter.
+std::vector<Array> interpreted(Ref kernel, const std::vector<Opt>& options, const std::vector<Array>& buffers,
+                               const Target& target) {
+  Ref linear = lower_with(kernel, options, target);
+  rules::verify(linear, rules::Stage::Program, "test");
   auto run = test::interp_backend().load(linear, program_info(linear, "kernel", target), target);
   test::Memories memories;
   for (const Array& a : buffers) memories.push_back(std::make_unique<test::GuardedMemory>(a, false));
@@ -107,50 +126,63 @@ std::string text(const std::vector<Opt>& options) {
   return out;
 }
 
+// One that fits the kernel with the options so far; none if the draw does not.
+bool draw(std::mt19937& random, Ref& kernel, std::vector<Opt>& options, bool groups) {
+  Target target = groups ? Target::interp_gpu() : Target::host_cpu();
+  Kernel k(kernel);
+  std::size_t loop = random() % k.loops.size();
+  Opt o{OptKind::Split, k.loops[loop].range_id(), static_cast<std::int64_t>(1 << (1 + random() % 3))};
+  if (random() % 4 == 0) o.amount = 3;
+  switch (random() % (groups ? 8 : 6)) {
+    case 0:
+      o.kind = OptKind::Split;
+      break;
+    case 1:
+      o.kind = k.is_reduce(loop) ? OptKind::Unroll : OptKind::Upcast;
+      break;
+    case 2:
+      o.kind = OptKind::Lane;
+      o.amount = 1 << (1 + random() % 3);
+      break;
+    case 3:
+      o.kind = groups ? OptKind::Local : OptKind::Thread;
+      break;
+    case 4:
+      o.kind = OptKind::PadTo;
+      break;
+    case 6:
+      o.kind = OptKind::Group;
+      break;
+    case 7:
+      o.kind = OptKind::Local;
+      break;
+    default:
+      o = {OptKind::Reorder, o.loop, 0};
+  }
+  try {
+    kernel = apply(kernel, o, target);
+  } catch (const ValueError&) {
+    return false;
+  }
+  options.push_back(o);
+  return true;
+}
+
 class Options : public testing::TestWithParam<Case> {
  protected:
-  void expect_same(const std::vector<Opt>& options) {
+  // On a CPU, or on a device with groups, threads of a warp and a matrix unit.
+  void expect_same(const std::vector<Opt>& options, bool groups = false) {
     GraphScope scope;
     SCOPED_TRACE(text(options));
     UOp kernel = parse(GetParam().text);
     rules::verify(kernel, rules::Stage::Kernel, "test");
     Target target = Target::host_cpu();
     std::vector<Array> buffers = data(kernel, GetParam(), 1);
-    test::expect_all(lower_with(kernel, options, target), buffers, plain(kernel, buffers), {}, false, target);
-  }
-  // One that fits the kernel with the options so far; none if the draw does not.
-  static bool draw(std::mt19937& random, Ref& kernel, std::vector<Opt>& options) {
-    Kernel k(kernel);
-    std::size_t loop = random() % k.loops.size();
-    Opt o{OptKind::Split, k.loops[loop].range_id(), static_cast<std::int64_t>(1 << (1 + random() % 3))};
-    if (random() % 4 == 0) o.amount = 3;
-    switch (random() % 6) {
-      case 0:
-        o.kind = OptKind::Split;
-        break;
-      case 1:
-        o.kind = k.is_reduce(loop) ? OptKind::Unroll : OptKind::Upcast;
-        break;
-      case 2:
-        o.kind = OptKind::Lane;
-        o.amount = 1 << (1 + random() % 3);
-        break;
-      case 3:
-        o.kind = OptKind::Thread;
-        break;
-      case 4:
-        o.kind = OptKind::PadTo;
-        break;
-      default:
-        o = {OptKind::Reorder, o.loop, 0};
-    }
-    try {
-      kernel = apply(kernel, o, Target::host_cpu());
-    } catch (const ValueError&) {
-      return false;
-    }
-    options.push_back(o);
-    return true;
+    std::vector<Array> plain = interpreted(kernel, {}, buffers, target);
+    if (!groups)
+      return test::expect_all(lower_with(kernel, options, target), buffers, plain, {}, false, target);
+    std::vector<Array> got = interpreted(kernel, options, buffers, Target::interp_gpu());
+    for (std::size_t b = 0; b < got.size(); ++b) EXPECT_EQ(got[b].bits, plain[b].bits) << "buffer " << b;
   }
 };
 
@@ -173,28 +205,98 @@ TEST_P(Options, EachKindAlone) {
   for (const Opt& o : singles) expect_same({o});
 }
 
-TEST_P(Options, ListsDrawnAtRandom) {
-  std::mt19937 random(7);
-  for (int round = 0; round < 6; ++round) {
+TEST_P(Options, EachKindOfGroupsAlone) {
+  std::vector<Opt> singles;
+  {
+    GraphScope scope;
+    UOp kernel = parse(GetParam().text);
+    Kernel k(kernel);
+    for (std::size_t i = 0; i < k.loops.size(); ++i)
+      for (std::int64_t amount : {2, 5, 8})
+        singles.push_back({k.is_reduce(i) ? OptKind::Group : OptKind::Local, k.loops[i].range_id(), amount});
+  }
+  for (const Opt& o : singles) expect_same({o}, true);
+}
+
+// Panels of what a reduction reads, alone and after other options, for all of the kernel and within each
+// loop.
+TEST_P(Options, Panels) {
+  std::mt19937 random(11);
+  int staged = 0;
+  for (int round = 0; round < 12; ++round) {
     std::vector<Opt> options;
     {
       GraphScope scope;
       UOp keep = parse(GetParam().text);
       Ref kernel = keep;
-      for (int tries = 0; tries < 12 && options.size() < 4; ++tries) draw(random, kernel, options);
+      for (int tries = 0; tries < round && options.size() < 4; ++tries) draw(random, kernel, options, false);
+      Kernel k(kernel);
+      for (std::int64_t slot = 1; slot < static_cast<std::int64_t>(GetParam().sizes.size()); ++slot) {
+        std::size_t at = random() % (k.outputs + 1);
+        bool whole = at == k.outputs || k.loops[at].range_kind() != RangeKind::Loop;
+        Opt o{OptKind::Stage, whole ? kWholeKernel : k.loops[at].range_id(), slot};
+        try {
+          kernel = apply(kernel, o, Target::host_cpu());
+          options.push_back(o);
+          ++staged;
+        } catch (const ValueError&) {
+          continue;
+        }
+      }
     }
     expect_same(options);
+  }
+  EXPECT_GT(staged, 0);
+}
+
+TEST_P(Options, ListsDrawnAtRandom) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 12; ++round) {
+    bool groups = round % 2;
+    std::vector<Opt> options;
+    {
+      GraphScope scope;
+      UOp keep = parse(GetParam().text);
+      Ref kernel = keep;
+      for (int tries = 0; tries < 12 && options.size() < 4; ++tries) draw(random, kernel, options, groups);
+    }
+    expect_same(options, groups);
   }
 }
 
 TEST_P(Options, ThoseTheCostModelChooses) {
-  std::vector<Opt> options;
-  {
-    GraphScope scope;
-    UOp keep = parse(GetParam().text);
-    options = choose_options(keep, Target::host_cpu());
+  for (bool groups : {false, true}) {
+    std::vector<Opt> options;
+    {
+      GraphScope scope;
+      UOp keep = parse(GetParam().text);
+      options = choose_options(keep, groups ? Target::interp_gpu() : Target::host_cpu());
+    }
+    expect_same(options, groups);
   }
-  expect_same(options);
+}
+
+// A box with its border of zeros, alone and under other options.
+TEST(Windows, GiveWhatTheGatesGive) {
+  const Case& c = *std::find_if(std::begin(kCases), std::end(kCases), [](const Case& each) {
+    return each.name == std::string("convolution with a border");
+  });
+  std::mt19937 random(5);
+  for (int round = 0; round < 10; ++round) {
+    GraphScope scope;
+    UOp kernel = parse(c.text);
+    Target target = Target::host_cpu();
+    std::vector<Array> buffers = data(kernel, c, 2), plain = interpreted(kernel, {}, buffers, target);
+    std::vector<Opt> options{{OptKind::Window, 0, 1}};
+    Ref so_far = apply(kernel, options[0], target);
+    for (Ref n : toposort(so_far))
+      EXPECT_FALSE(n.is(Op::Reduce) && n.src(0).is(Op::Where)) << "the gate is still there";
+    for (int tries = 0; tries < round; ++tries) draw(random, so_far, options, false);
+    SCOPED_TRACE(text(options));
+    test::expect_all(lower_with(kernel, options, target), buffers, plain, {}, false, target);
+  }
+  GraphScope scope;
+  EXPECT_THROW(apply(parse(c.text), {OptKind::Window, 0, 2}, Target::host_cpu()), ValueError);
 }
 
 // Options that do not fit say so, and change nothing.
@@ -202,16 +304,53 @@ TEST_P(Options, WhatDoesNotFitIsRefused) {
   GraphScope scope;
   UOp keep = parse(GetParam().text);
   Kernel k(keep);
+  Target target = Target::host_cpu();
   std::int64_t output = k.loops[0].range_id();
-  EXPECT_THROW(apply(keep, {OptKind::Unroll, output, 2}, Target::host_cpu()), ValueError);
-  EXPECT_THROW(apply(keep, {OptKind::Split, 99, 2}, Target::host_cpu()), ValueError);
-  EXPECT_THROW(apply(keep, {OptKind::Split, output, 0}, Target::host_cpu()), ValueError);
-  EXPECT_THROW(apply(keep, {OptKind::Upcast, output, -1}, Target::host_cpu()), ValueError);
+  EXPECT_THROW(apply(keep, {OptKind::Local, output, 2}, target), ValueError);
+  EXPECT_THROW(apply(keep, {OptKind::TensorCore, output, 0}, target), ValueError);
+  EXPECT_THROW(apply(keep, {OptKind::Stage, kWholeKernel, 17}, target), ValueError);
+  EXPECT_THROW(apply(keep, {OptKind::Unroll, output, 2}, target), ValueError);
+  EXPECT_THROW(apply(keep, {OptKind::Split, 99, 2}, target), ValueError);
+  EXPECT_THROW(apply(keep, {OptKind::Split, output, 0}, target), ValueError);
+  EXPECT_THROW(apply(keep, {OptKind::Upcast, output, -1}, target), ValueError);
   if (k.loops.size() > k.outputs) {
-    EXPECT_THROW(apply(keep, {OptKind::Thread, k.loops.back().range_id(), 2}, Target::host_cpu()),
-                 ValueError);
-    EXPECT_THROW(apply(keep, {OptKind::Upcast, k.loops.back().range_id(), 2}, Target::host_cpu()),
-                 ValueError);
+    EXPECT_THROW(apply(keep, {OptKind::Thread, k.loops.back().range_id(), 2}, target), ValueError);
+    EXPECT_THROW(apply(keep, {OptKind::Upcast, k.loops.back().range_id(), 2}, target), ValueError);
+  }
+}
+
+// A product of f16 matrices with a bias, on the matrix unit: with sizes it divides, and padded.
+TEST(MatrixUnit, GivesWhatTheLoopsGive) {
+  for (bool padded : {false, true}) {
+    std::int64_t m = padded ? 21 : 32, n = padded ? 35 : 16, k = padded ? 24 : 48;
+    GraphScope scope;
+    Ref p0 = param(0, f32, shape_node(Dims(std::array{m * n}))),
+        p1 = param(1, f16, shape_node(Dims(std::array{m * k}))),
+        p2 = param(2, f16, shape_node(Dims(std::array{k * n}))),
+        p3 = param(3, f32, shape_node(Dims(std::array{n})));
+    Ref i = range(0, RangeKind::Loop, idx(m)), j = range(1, RangeKind::Loop, idx(n)),
+        l = range(2, RangeKind::Reduce, idx(k));
+    auto read = [](Ref p, Ref at) {
+      return make(Op::Load, p.dtype(), {make(Op::Index, p.dtype(), {p, at})});
+    };
+    Ref product = cast(read(p1, i * k + l), f32) * cast(read(p2, l * n + j), f32);
+    Ref sum = make(Op::Reduce, f32, {product, l}, reduce_arg(Op::Add));
+    Ref stored = make(Op::Store, DType::Void, {make(Op::Index, f32, {p0, i * n + j}), sum + read(p3, j)});
+    UOp kernel = sink(std::vector<Ref>{make(Op::End, DType::Void, {stored, i, j})});
+    Case c{"",
+           "",
+           {static_cast<std::size_t>(m * n), static_cast<std::size_t>(m * k), static_cast<std::size_t>(k * n),
+            static_cast<std::size_t>(n)}};
+    std::vector<Array> buffers = data(kernel, c, 3);
+    std::vector<Array> plain = interpreted(kernel, {}, buffers, Target::host_cpu());
+    Target gpu = Target::interp_gpu();
+    std::vector<Opt> options = choose_options(kernel, gpu);
+    EXPECT_TRUE(std::any_of(options.begin(), options.end(),
+                            [](const Opt& o) { return o.kind == OptKind::TensorCore; }));
+    Ref linear = lower_with(kernel, options, gpu);
+    EXPECT_TRUE(
+        std::any_of(linear.srcs().begin(), linear.srcs().end(), [](Node* x) { return x->op == Op::Wmma; }));
+    EXPECT_EQ(interpreted(kernel, options, buffers, gpu)[0].bits, plain[0].bits) << text(options);
   }
 }
 
