@@ -33,7 +33,7 @@ class RecentMap {
     std::vector<Value> dropped;
     const std::lock_guard lock(mutex_);
     if (entries_.size() >= cap_) drop(cap_ / 2, dropped);
-    auto [it, fresh] = entries_.try_emplace(key, Entry{value, 0});
+    auto [it, fresh] = entries_.try_emplace(key, Entry{std::move(value), 0});
     it->second.used = ++time_;
     return it->second.value;
   }

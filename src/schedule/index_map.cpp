@@ -103,9 +103,9 @@ Index broadcast_index(Ref shape, Ref source_shape, const Index& index) {
   out.valid = index.valid;
   for (int i = 0; i < rs; ++i) {
     Ref d = dim(source_shape, i);
-    out.at.push_back(d.is_const(1) && !dim(shape, r - rs + i).is_const(1)
-                         ? idx(0)
-                         : index.at[static_cast<std::size_t>(r - rs + i)]);
+    int k = r - rs + i;
+    bool repeats = d.is_const(1) && !dim(shape, k).is_const(1);
+    out.at.push_back(repeats ? idx(0) : index.at[static_cast<std::size_t>(k)]);
   }
   return out;
 }

@@ -161,6 +161,7 @@ Ref shape_from(const Shape& shape) {
 
 Shape shape_to(Ref shape) {
   std::vector<Dim> out;
+  out.reserve(static_cast<std::size_t>(rank(shape)));
   for (int i = 0; i < rank(shape); ++i) out.emplace_back(dim(shape, i).node());
   return Shape(std::move(out));
 }
