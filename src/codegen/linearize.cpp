@@ -1,6 +1,8 @@
 #include "codegen/linearize.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
@@ -89,16 +91,37 @@ class Linearizer {
       groups_[static_cast<std::size_t>(g)].members.push_back(n);
       group_of_[n.node()] = g;
     }
+    share_masks(order);
     for (Group& g : groups_) {
-      std::uint64_t mask = 0;
-      for (Ref n : g.members) mask |= masks_[n.node()];
-      int parent = scope_of_mask(mask);
+      int parent = scope_of_mask(masks_[g.members[0].node()]);
       Ref first = g.members[0];
       for (int i = values_of(first); i < first.nsrc(); ++i) {
         parent = open(first.src(i), parent);
         g.scopes.push_back(parent);
       }
       std::reverse(g.members.begin(), g.members.end());
+    }
+  }
+
+  // A reduction has its result where the loops of its group end, though it may depend on fewer of the loops
+  // around them than another member (a copy that adds up constants); and so has all that uses it.
+  void share_masks(std::span<const Ref> order) {
+    for (bool again = true; again;) {
+      again = false;
+      for (const Group& g : groups_) {
+        std::uint64_t mask = 0;
+        for (Ref n : g.members) mask |= masks_[n.node()];
+        for (Ref n : g.members) again |= std::exchange(masks_[n.node()], mask) != mask;
+      }
+      if (!again) return;
+      for (Ref n : order) {
+        std::uint64_t mask = masks_[n.node()];
+        for (Node* s : n.srcs()) mask |= masks_[s];
+        if (n.is(Op::Reduce) || n.is(Op::End))
+          for (Node* s : n.srcs())
+            if (s->op == Op::Range) mask &= ~masks_[s];
+        masks_[n.node()] = mask;
+      }
     }
   }
 

@@ -80,6 +80,17 @@ const Case kCases[] = {
       v = Load(Index(p1, r0*72 + r4*36 + y*6 + x - 7, in))*Load(Index(p2, r1*18 + r4*9 + r5*3 + r6))
       Sink(End(Store(Index(p0, ((r0*3 + r1)*4 + r2)*7 + r3), Reduce[Add](v, r4, r5, r6)), r0, r1, r2, r3)))",
      {168, 144, 54}},
+    {"sums of which some add up nothing",
+     R"(
+      p0 = Param.f32[0]((24,))
+      p1 = Param.f32[1]((96,))
+      r0 = Range[0, loop](6)
+      r1 = Range[1, loop](4)
+      r2 = Range[2, reduce](8)
+      in = r1 < 2
+      v = Where(in, Load(Index(p1, r0*16 + r1*8 + r2, in)), 0.0:f32)
+      Sink(End(Store(Index(p0, r0*4 + r1), Reduce[Add](v, r2)*3.0), r0, r1)))",
+     {24, 96}},
     {"two sums of integers",
      R"(
       p0 = Param.i32[0]((6,))
