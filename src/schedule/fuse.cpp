@@ -88,21 +88,40 @@ Planner::Planner(Ref call, std::string_view device, const absl::flat_hash_set<st
   params_ = buffers_.size();
 }
 
-std::string Planner::device_of(Ref node) {
-  // Sources first, in the order of the call's nodes.
-  if (devices_.empty())
-    for (Ref n : order_) {
-      std::string& d = devices_[n.node()];
-      if (n.is(Op::Param))
-        d = n.nsrc() > 1 ? n.src(1).str() : default_device_;
-      else if (n.is(Op::Copy))
-        d = n.str();
-      else
-        for (Node* s : n.srcs())
-          if (d.empty()) d = devices_[s];
-      // What must be stored is so in one place, whoever reads it; the rest is computed where it is wanted.
-      if (d.empty() && (n.is(Op::After) || n.is(Op::Contiguous))) d = default_device_;
+// Sources say where a node is. What must be stored (and so what reads it) is in one place, whoever reads it:
+// if no source names one, where its readers are. The rest is computed where it is wanted.
+void Planner::place_nodes() {
+  absl::flat_hash_set<Node*> stays;  // needs something stored that no source places
+  auto inherit = [&](Ref n) {
+    std::string& d = devices_[n.node()];
+    for (Node* s : n.srcs())
+      if (d.empty()) d = devices_[s];
+    return d.empty();
+  };
+  for (Ref n : order_) {
+    if (n.is(Op::Param)) {
+      devices_[n.node()] = n.nsrc() > 1 ? n.src(1).str() : default_device_;
+    } else if (n.is(Op::Copy)) {
+      devices_[n.node()] = n.str();
+    } else if (inherit(n)) {
+      bool on_stored =
+          std::any_of(n.srcs().begin(), n.srcs().end(), [&](Node* s) { return stays.contains(s); });
+      if (on_stored || n.is(Op::After) || n.is(Op::Contiguous)) stays.insert(n.node());
     }
+  }
+  if (stays.empty()) return;
+  for (std::size_t i = order_.size(); i-- > 0;) {
+    Ref n = order_[i];
+    if (n.is(Op::Copy) || devices_[n.node()].empty()) continue;
+    for (Node* s : n.srcs())
+      if (stays.contains(s) && devices_[s].empty()) devices_[s] = devices_[n.node()];
+  }
+  for (Ref n : order_)
+    if (stays.contains(n.node()) && inherit(n)) devices_[n.node()] = default_device_;
+}
+
+std::string Planner::device_of(Ref node) {
+  if (devices_.empty()) place_nodes();
   const std::string& d = devices_[node.node()];
   return d.empty() ? default_device_ : d;
 }

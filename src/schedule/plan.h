@@ -40,11 +40,11 @@ struct KernelPlan {
   std::int64_t next_range = 0;
   Index target{};  // index in the buffer's shape
   Ref target_shape{};
-  DType store_dtype = DType::Void;     // of a view through bitcasts
-  Ref part{};                          // where in an element of the buffer it is stored, in units of its size
-  int value = -1;                      // entry
-  Ref copy_of{};                       // a Copy: what it reads
-  Ref product{};                       // the large sum of products it computes: one, whose loops all else follows
+  DType store_dtype = DType::Void;  // of a view through bitcasts
+  Ref part{};                       // where in an element of the buffer it is stored, in units of its size
+  int value = -1;                   // entry
+  Ref copy_of{};                    // a Copy: what it reads
+  Ref product{};  // the large sum of products it computes: one, whose loops all else follows
   absl::flat_hash_set<Node*> reads{};  // stored nodes it loads
 };
 
@@ -76,6 +76,7 @@ class Planner {
   void expand_entry(int id);
   void children_of(Entry& e);
   int new_buffer(Ref node);
+  void place_nodes();
   std::string device_of(Ref node);
   Ref lower(const Entry& e);
   Ref regroup(const Entry& e);
@@ -93,7 +94,7 @@ class Planner {
   absl::flat_hash_map<Node*, std::vector<int>> uses_;
   absl::flat_hash_map<Node*, int> buffer_;  // of stored nodes
   absl::flat_hash_map<Node*, std::string> devices_;
-  absl::flat_hash_set<Node*> device_free_;  // stored nodes whose sources name no device
+  absl::flat_hash_set<Node*> device_free_;      // stored nodes whose sources name no device
   absl::flat_hash_map<Node*, int> producer_;    // kernel that stores a node
   absl::flat_hash_map<Node*, int> overwriter_;  // kernel that destroys it
   std::vector<std::int64_t> demotable_;

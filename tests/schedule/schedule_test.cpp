@@ -137,6 +137,15 @@ TEST(Schedule, AnotherDeviceIsACopy) {
   EXPECT_EQ(s.all().buffers[static_cast<std::size_t>(s.output(0))].device, "CPU:1");
 }
 
+TEST(Schedule, WhatNoSourcePlacesIsStoredWhereItIsRead) {
+  Scheduled s(R"(
+    w = Param.f32[0]((8,), Device["CPU:1"])
+    zeros = Expand(0.0:f32, (8,))
+    part = After(zeros, Store(Shrink(zeros, (4,), (2,)), Expand(1.0:f32, (4,))))
+    Sink(Sqrt(part)*w))");
+  for (const BufferInfo& b : s.all().buffers) EXPECT_EQ(b.device, "CPU:1") << s.text();
+}
+
 // --- writes
 
 // Slots with the mark are given up by the caller: writes may take their storage.
