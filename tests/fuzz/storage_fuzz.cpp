@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "eval/compare.h"
+#include "fuzz/seeds.h"
 #include "fuzz/storage_body.h"
 #include "fuzz/storage_model.h"
 #include "ops/nodes.h"
@@ -23,21 +24,6 @@ using eval::Dims;
 constexpr DType kDTypes[] = {f32, i32, u8};
 const std::string kDevices[] = {"CPU", "CPU:1", "INTERP"};
 constexpr std::uint64_t kSeed = 11;
-
-// A step's own stream of choices.
-class Choices {
- public:
-  explicit Choices(std::uint64_t seed) : state_(seed) {}
-  std::int64_t below(std::int64_t n) {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<std::int64_t>((state_ >> 33) % static_cast<std::uint64_t>(n));
-  }
-  std::int64_t between(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }
-  bool chance(int percent) { return below(100) < percent; }
-
- private:
-  std::uint64_t state_;
-};
 
 struct Variable {
   Tensor tensor;
