@@ -35,12 +35,12 @@ struct Value {
 // One program on one device. The same seed draws the same program on each.
 class Program {
  public:
-  Program(std::uint64_t seed, const std::string& device, std::int64_t work)
-      : c_(seed * 0x9E3779B97F4A7C15u + 1), device_(device), work_(work) {
+  Program(std::uint64_t seed, const std::string& device, std::int64_t work, bool small)
+      : c_(seed * 0x9E3779B97F4A7C15u + 1), device_(device), work_(work), small_(small) {
     gradients_ = c_.chance(20);
     Value y = expression();
     source_ = y.source;
-    if (!gradients_ || y.tensor.dtype() != f32 || targets_.empty()) {
+    if (!gradients_ || cancels_ || y.tensor.dtype() != f32 || targets_.empty()) {
       results_ = {y.tensor};
       return;
     }
@@ -212,6 +212,7 @@ class Program {
     std::int64_t free = c_.below(3);
     for (std::size_t i = 0; i < 3; ++i)
       if (c_.chance(6)) out[i] = 1;
+    if (half_ && small_) return {c_.between(8, 40), c_.between(16, 50), c_.between(8, 40)};
     std::int64_t others = 1;
     for (std::int64_t i = 0; i < 3; ++i)
       if (i != free) others *= out[at(i)];
@@ -233,9 +234,8 @@ class Program {
     Dims left = batch, right = c_.chance(60) ? batch : Dims{};
     left.insert(left.end(), {m, k});
     right.insert(right.end(), {k, n});
-    // A matrix unit takes factors of 16 bits.
-    if (t == f32 && !gradients_ && c_.chance(30)) {
-      DType half = c_.chance(70) ? f16 : bf16;
+    if (half_) {
+      DType half = c_.chance(80) ? f16 : bf16;
       Value a = operand(left, half), b = operand(right, half);
       return {a.tensor.matmul(b.tensor, f32), a.source + ".matmul(" + b.source + ", f32)"};
     }
@@ -249,6 +249,8 @@ class Program {
     if (c_.chance(25)) batch.push_back(c_.between(1, 5)), work /= batch[0];
     DType t = dtype();
     int form = static_cast<int>(c_.below(10));
+    // A matrix unit takes factors of 16 bits.
+    half_ = t == f32 && !gradients_ && c_.chance(small_ ? 60 : 20);
     if (form < 5) {
       auto [m, k, n] = sizes(work);
       return product(batch, m, k, n, t);
@@ -403,13 +405,13 @@ class Program {
         exact_ = false;
         return {x.tensor.mean(axes), x.source + ".mean" + over};
       case 5:
-        exact_ = false;
+        exact_ = false, cancels_ = true;
         return {x.tensor.var(axes, {.correction = 0}), x.source + ".var" + over};
       case 6:
-        exact_ = false;
+        exact_ = false, cancels_ = true;
         return {x.tensor.softmax(c_.below(x.tensor.ndim())), x.source + ".softmax"};
       case 7:
-        exact_ = false;
+        exact_ = false, cancels_ = true;
         return {x.tensor - x.tensor.mean(axes, {.keepdim = true}), "less the mean over " + over + x.source};
       case 8:
         exact_ = false;
@@ -422,7 +424,7 @@ class Program {
   }
 
   Value attention() {
-    exact_ = false;
+    exact_ = false, cancels_ = true;
     std::int64_t heads = c_.between(1, 4), l = length(64), s = length(64), d = length(32), e = length(32);
     Value q = operand({heads, l, d}, f32), k = operand({heads, s, d}, f32), v = operand({heads, s, e}, f32);
     bool causal = l == s && c_.chance(50);
@@ -490,7 +492,10 @@ class Program {
   Choices c_;
   std::string device_;
   std::int64_t work_;
+  bool small_;  // enough for a matrix unit, not for threads
   bool gradients_ = false, exact_ = true;
+  bool half_ = false;     // whether products have factors of 16 bits
+  bool cancels_ = false;  // sums of gradients nearly cancel, so that they are known badly
   std::vector<Value> operands_;
   std::vector<Tensor> targets_;
   std::vector<Tensor> results_;
@@ -502,13 +507,16 @@ std::string wrong(std::uint64_t seed) {
   Choices c(seed * 0xD1342543DE82EF95u + 7);
   // The interpreter takes small programs only.
   bool small = c.chance(30);
-  std::int64_t work = small ? c.between(2000, 30000) : c.between(40000, 600000);
+  // Some large enough for the scheduler to make loops for one product alone.
+  std::int64_t work = small          ? c.between(2000, 30000)
+                      : c.chance(25) ? c.between(270000, 500000)
+                                     : c.between(40000, 150000);
   std::vector<Array> want;
   for (const char* device : {"CPU", "INTERP", "INTERP:gpu"}) {
     if (!small && device != std::string("CPU")) break;
     std::string source;
     try {
-      Program p(seed, device, work);
+      Program p(seed, device, work, small);
       source = p.source();
       if (want.empty()) want = ops::evaluate(p.results(), {});
       for (std::size_t i = 0; i < want.size(); ++i) {
