@@ -287,6 +287,50 @@ TEST_P(Options, ThoseTheCostModelChooses) {
   }
 }
 
+// On a machine with caches so small, and cores so many, that small kernels get the blocks, panels and chunks
+// of large ones.
+TEST(Panels, OfManyCoresWithSmallCaches) {
+  bool split = false, staged = false;
+  for (std::int64_t m : {61, 112, 200})
+    for (std::int64_t n : {33, 64}) {
+      std::int64_t k = 40000 / (m * n) + 17;
+      for (int cores : {1, 2, 3, 8})
+        for (bool transposed : {false, true}) {
+          GraphScope scope;
+          Ref p0 = param(0, f32, shape_node(Dims(std::array{m * n}))),
+              p1 = param(1, f32, shape_node(Dims(std::array{m * k}))),
+              p2 = param(2, f32, shape_node(Dims(std::array{k * n})));
+          Ref i = range(0, RangeKind::Loop, idx(m)), j = range(1, RangeKind::Loop, idx(n)),
+              l = range(2, RangeKind::Reduce, idx(k));
+          auto read = [](Ref p, Ref at) {
+            return make(Op::Load, p.dtype(), {make(Op::Index, p.dtype(), {p, at})});
+          };
+          Ref product =
+              read(p1, transposed ? l * m + i : i * k + l) * read(p2, transposed ? j * k + l : l * n + j);
+          Ref sum = make(Op::Reduce, f32, {product, l}, reduce_arg(Op::Add));
+          Ref stored = make(Op::Store, DType::Void, {make(Op::Index, f32, {p0, i * n + j}), sum});
+          UOp kernel = sink(std::vector<Ref>{make(Op::End, DType::Void, {stored, i, j})});
+          Case c{"",
+                 "",
+                 {static_cast<std::size_t>(m * n), static_cast<std::size_t>(m * k),
+                  static_cast<std::size_t>(k * n)}};
+          Target small = Target::host_cpu();
+          small.l1 = 1 << 10, small.l2 = 1 << 13, small.cores = cores;
+          std::vector<Opt> options = choose_options(kernel, small);
+          for (const Opt& o : options) {
+            split |= o.kind == OptKind::Split;
+            staged |= o.kind == OptKind::Stage;
+          }
+          SCOPED_TRACE(text(options));
+          std::vector<Array> buffers = data(kernel, c, 4),
+                             plain = interpreted(kernel, {}, buffers, Target::host_cpu()),
+                             got = interpreted(kernel, options, buffers, Target::host_cpu());
+          EXPECT_EQ(got[0].bits, plain[0].bits) << m << " " << n << " " << k << " " << cores;
+        }
+    }
+  EXPECT_TRUE(split && staged) << "no kernel was blocked";
+}
+
 // A box with its border of zeros, alone and under other options.
 TEST(Windows, GiveWhatTheGatesGive) {
   const Case& c = *std::find_if(std::begin(kCases), std::end(kCases), [](const Case& each) {
