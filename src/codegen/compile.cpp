@@ -25,10 +25,13 @@ Ref lower_with(Ref kernel, const std::vector<Opt>& options, const Target& target
   return linearize(k, target);
 }
 
-Lowered lower(Ref kernel, const Target& target) {
+Lowered lower(Ref kernel, const Target& target, const std::vector<Opt>* given) {
   Ref k = merge_loops(kernel);
   std::vector<Opt> options;
-  if (!flags::noopt()) options = choose_options(k, target);
+  if (given)
+    options = *given;
+  else if (!flags::noopt())
+    options = choose_options(k, target);
   return {lower_with(k, options, target), options};
 }
 

@@ -13,8 +13,9 @@ struct Lowered {
   std::vector<Opt> options;
 };
 
-/// With the options given, or those the cost model chooses. Throws InternalError naming the pass that failed.
-Lowered lower(Ref kernel, const Target& target);
+/// With the options given, which are for the kernel with its loops merged, or those the cost model chooses.
+/// Throws ValueError if an option does not fit, InternalError naming the pass that failed.
+Lowered lower(Ref kernel, const Target& target, const std::vector<Opt>* given = nullptr);
 Ref lower_with(Ref kernel, const std::vector<Opt>& options, const Target& target);
 
 }  // namespace pg::codegen
