@@ -25,8 +25,10 @@ Ref lower_with(Ref kernel, const std::vector<Opt>& options, const Target& target
   return linearize(k, target);
 }
 
+Ref prepare(Ref kernel) { return hoist_gates(merge_loops(kernel)); }
+
 Lowered lower(Ref kernel, const Target& target, const std::vector<Opt>* given) {
-  Ref k = merge_loops(kernel);
+  Ref k = prepare(kernel);
   std::vector<Opt> options;
   if (given)
     options = *given;

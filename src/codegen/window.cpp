@@ -130,13 +130,15 @@ class Windows {
   // Whether x depends on the loops of the panel only through the coordinates.
   bool along(Ref x) {
     if (!(masks_.at(x.node()) & panel_)) return true;
-    if (x.is(Op::Range) || x.is(Op::Add) || x.is(Op::Sub) || x.is(Op::Neg) ||
+    // A sum, or two that are compared: what counts is their difference.
+    bool compares = x.has(kComparison) && x.src(0).dtype() == DType::WeakInt;
+    if (compares || x.is(Op::Range) || x.is(Op::Add) || x.is(Op::Sub) || x.is(Op::Neg) ||
         (x.is(Op::Mul) && x.src(1).is_const())) {
       std::vector<Stride> strides(k_.loops.size());
-      collect_strides(x, k_, masks_, strides);
+      collect_strides(compares ? x.src(0) : x, 1, k_, masks_, strides);
+      if (compares) collect_strides(x.src(1), -1, k_, masks_, strides);
       bool regular = true;
-      for (std::size_t i = 0; i < k_.body; ++i)
-        if (panel_ >> i & 1 && !strides[i].regular) regular = false;
+      for (std::size_t i = 0; i < k_.body; ++i) regular &= !(panel_ >> i & 1) || strides[i].regular;
       if (regular) {
         for (const Coordinate& c : coordinates_)
           for (auto [i, factor] : c.terms)

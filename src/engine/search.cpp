@@ -8,6 +8,7 @@
 
 #include "base/flags.h"
 #include "base/log.h"
+#include "codegen/compile.h"
 #include "codegen/search.h"
 #include "engine/kernel.h"
 
@@ -73,12 +74,12 @@ std::vector<codegen::Opt> search_options(Ref graph, runtime::Device& device) {
   static std::mutex* one_at_a_time = new std::mutex;
   const std::lock_guard lock(*one_at_a_time);
   constexpr double kNever = std::numeric_limits<double>::infinity();
-  UOp kernel, merged;
+  UOp kernel, prepared;
   std::unique_ptr<Arguments> arguments;
   {
     GraphScope scope;
     kernel = graph;
-    merged = codegen::merge_loops(kernel);
+    prepared = codegen::prepare(kernel);
     arguments = std::make_unique<Arguments>(kernel, device);
   }
   double best = kNever;
@@ -101,7 +102,7 @@ std::vector<codegen::Opt> search_options(Ref graph, runtime::Device& device) {
     }
   };
   auto found =
-      codegen::search(merged, device.target(), {.width = static_cast<std::size_t>(flags::beam())}, trial);
+      codegen::search(prepared, device.target(), {.width = static_cast<std::size_t>(flags::beam())}, trial);
   std::string text;
   for (const codegen::Opt& o : found.options) text += " " + to_string(o);
   log(LogLevel::Summary, "search {}: {:.3f} ms, from {:.3f} ms, {} trials:{}", name, found.seconds * 1e3,
