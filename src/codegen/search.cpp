@@ -91,7 +91,7 @@ std::vector<Options> one_step_from(const Options& options, Ref kernel, const Tar
 
 SearchResult search(const UOp& kernel, const Target& target, const SearchLimits& limits, const Trial& trial) {
   using Clock = std::chrono::steady_clock;
-  auto end = Clock::now() + std::chrono::duration<double>(limits.seconds);
+  auto begin = Clock::now();
   struct Tried {
     Options options;
     double seconds;
@@ -115,6 +115,7 @@ SearchResult search(const UOp& kernel, const Target& target, const SearchLimits&
   }
   if (best.empty()) return out;
   out.first = best[0].seconds;
+  auto end = begin + std::chrono::duration<double>(std::min(limits.seconds, limits.runs * out.first));
   for (double before = out.first;; before = best[0].seconds) {
     std::vector<Options> next;
     {
