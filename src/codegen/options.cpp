@@ -447,7 +447,8 @@ Ref hoist_gates(Ref kernel) {
     if (inner.size() == 1 || turns < kWorth) continue;
     absl::InlinedVector<std::pair<Ref, Ref>, 4> open;
     for (Ref n : toposort(x))
-      if (n.is(Op::Load) && n.src(0).nsrc() > 2 && same(n.src(0).src(2), gate) && always_there(n.src(0)))
+      if (n.is(Op::Load) && n.nsrc() == 1 && n.src(0).nsrc() > 2 && same(n.src(0).src(2), gate) &&
+          always_there(n.src(0)))
         open.emplace_back(n.src(0), make(Op::Index, n.dtype(), {n.src(0).src(0), n.src(0).src(1)}));
     inner[0] = substitute(x, open);
     Ref sum = where(gate, make(Op::Reduce, r.dtype(), 1, inner, reduce_arg(Op::Add)), value.src(2));
