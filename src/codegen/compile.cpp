@@ -25,10 +25,15 @@ Ref lower_with(Ref kernel, const std::vector<Opt>& options, const Target& target
   return linearize(k, target);
 }
 
-Lowered lower(Ref kernel, const Target& target) {
-  Ref k = merge_loops(kernel);
+Ref prepare(Ref kernel) { return hoist_gates(merge_loops(kernel)); }
+
+Lowered lower(Ref kernel, const Target& target, const std::vector<Opt>* given) {
+  Ref k = prepare(kernel);
   std::vector<Opt> options;
-  if (!flags::noopt()) options = choose_options(k, target);
+  if (given)
+    options = *given;
+  else if (!flags::noopt())
+    options = choose_options(k, target);
   return {lower_with(k, options, target), options};
 }
 

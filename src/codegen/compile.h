@@ -13,8 +13,12 @@ struct Lowered {
   std::vector<Opt> options;
 };
 
-/// With the options given, or those the cost model chooses. Throws InternalError naming the pass that failed.
-Lowered lower(Ref kernel, const Target& target);
+/// The kernel as options see it.
+Ref prepare(Ref kernel);
+
+/// With the options given, which are for the kernel as prepared, or those the cost model chooses.
+/// Throws ValueError if an option does not fit, InternalError naming the pass that failed.
+Lowered lower(Ref kernel, const Target& target, const std::vector<Opt>* given = nullptr);
 Ref lower_with(Ref kernel, const std::vector<Opt>& options, const Target& target);
 
 }  // namespace pg::codegen

@@ -28,9 +28,9 @@ void collect(Ref n, std::int64_t factor, const Kernel& kernel,
 
 }  // namespace
 
-void collect_strides(Ref offset, const Kernel& kernel, const absl::flat_hash_map<Node*, std::uint64_t>& masks,
-                     std::vector<Stride>& out) {
-  collect(offset, 1, kernel, masks, out);
+void collect_strides(Ref offset, std::int64_t factor, const Kernel& kernel,
+                     const absl::flat_hash_map<Node*, std::uint64_t>& masks, std::vector<Stride>& out) {
+  collect(offset, factor, kernel, masks, out);
 }
 
 int Kernel::loop_of(Ref range) const {
@@ -65,10 +65,11 @@ Kernel::Kernel(Ref root) : sink(root) {
   };
   for (Node* end : root.srcs()) close(end);
   outputs = loops.size();
-  for (Ref n : order)
-    if (n.is(Op::Reduce)) {
-      reduces.push_back(n);
-      close(n);
+  // Users before what they use: loops from outside to inside.
+  for (std::size_t i = order.size(); i-- > 0;)
+    if (order[i].is(Op::Reduce)) {
+      reduces.push_back(order[i]);
+      close(order[i]);
     }
   body = loops.size();
   for (Ref n : order)

@@ -43,8 +43,8 @@ struct Kernel {
 /// Sets of loops a node depends on, as masks over Kernel::loops; loops a Reduce closes are not in its mask.
 absl::flat_hash_map<Node*, std::uint64_t> dependences(const Kernel& kernel);
 
-/// How an offset moves with every loop; `masks` are the dependences. Adds to what `out` holds.
-void collect_strides(Ref offset, const Kernel& kernel, const absl::flat_hash_map<Node*, std::uint64_t>& masks,
-                     std::vector<Stride>& out);
+/// How `factor` times an offset moves with every loop; `masks` are the dependences. Adds to what `out` holds.
+void collect_strides(Ref offset, std::int64_t factor, const Kernel& kernel,
+                     const absl::flat_hash_map<Node*, std::uint64_t>& masks, std::vector<Stride>& out);
 
 }  // namespace pg::codegen

@@ -418,4 +418,45 @@ Ref merge_loops(Ref kernel) {
   return kernel;
 }
 
+// Offsets that lie in the buffer whatever the gate says.
+bool always_there(Ref index) {
+  Ref buffer = index.src(0);
+  return buffer.is(Op::Param) && is_concrete(buffer.src(0)) && index.src(1).lo() >= 0 &&
+         index.src(1).hi() < numel(buffer.src(0));
+}
+
+Ref hoist_gates(Ref kernel) {
+  constexpr double kWorth = 8;  // turns of the inner sum that pay for an accumulator more
+  Kernel k(kernel);
+  absl::flat_hash_map<Node*, std::uint64_t> masks;
+  absl::InlinedVector<std::pair<Ref, Ref>, 2> hoisted;
+  for (Ref r : k.reduces) {
+    Ref value = r.src(0);
+    if (r.reduce_op() != Op::Add || !value.is(Op::Where) || !value.src(2).is_const(0) ||
+        !value.src(1).is(Op::Mul))
+      continue;
+    if (masks.empty()) masks = dependences(k);
+    Ref gate = value.src(0), x = value.src(1);
+    Refs inner{x}, outer;
+    double turns = 1;
+    for (int i = 1; i < r.nsrc(); ++i) {
+      bool gates = masks.at(gate.node()) >> k.loop_of(r.src(i)) & 1;
+      (gates ? outer : inner).push_back(r.src(i));
+      if (!gates) turns *= static_cast<double>(r.src(i).hi() + 1);
+    }
+    if (inner.size() == 1 || turns < kWorth) continue;
+    absl::InlinedVector<std::pair<Ref, Ref>, 4> open;
+    for (Ref n : toposort(x))
+      if (n.is(Op::Load) && n.nsrc() == 1 && n.src(0).nsrc() > 2 && same(n.src(0).src(2), gate) &&
+          always_there(n.src(0)))
+        open.emplace_back(n.src(0), make(Op::Index, n.dtype(), {n.src(0).src(0), n.src(0).src(1)}));
+    inner[0] = substitute(x, open);
+    Ref sum = where(gate, make(Op::Reduce, r.dtype(), 1, inner, reduce_arg(Op::Add)), value.src(2));
+    outer.insert(outer.begin(), sum);
+    hoisted.emplace_back(r,
+                         outer.size() > 1 ? make(Op::Reduce, r.dtype(), 1, outer, reduce_arg(Op::Add)) : sum);
+  }
+  return hoisted.empty() ? kernel : substitute(kernel, hoisted);
+}
+
 }  // namespace pg::codegen

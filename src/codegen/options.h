@@ -64,6 +64,11 @@ struct MatrixLoops {
 };
 MatrixLoops matrix_loops(Ref kernel, Ref k_loop, const TensorCore& core);
 
+/// Sums whose terms stand behind a gate: what the gate does not depend on is summed up within it, and reads
+/// nothing behind it that is there anyway. Sum[k, c] where(g(k), f(k, c), 0) -> Sum[k] where(g(k), Sum[c]
+/// f(k, c), 0).
+Ref hoist_gates(Ref kernel);
+
 /// Loops that every access walks as one become one: (i < a, j < b) -> (k < a*b).
 Ref merge_loops(Ref kernel);
 

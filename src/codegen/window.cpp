@@ -59,15 +59,13 @@ class Windows {
       if (!(panel_ >> i & 1) && !(masks_.at(access->index.node()) >> i & 1))
         out.reads *= static_cast<double>(k_.extent(i));
 
-    Ref load, value;
-    for (Ref n : toposort(k_.sink)) {
-      if (n.is(Op::Load) && same(n.src(0), access->index)) value = load = n;
-      // What is 0 where the gate is false is 0 already.
-      if (n.is(Op::Where) && load && same(n.src(1), load) && same(n.src(0), gate) && n.src(2).is_const(0))
-        value = n;
-    }
+    auto order = toposort(k_.sink);
+    Ref load;
+    for (Ref n : order)
+      if (n.is(Op::Load) && same(n.src(0), access->index)) load = n;
     if (load.nsrc() > 1) return {};
-    Ref filling = rewrite(substitute(load, at), rules::symbolic(), {.name = "simplify window"});
+    Ref value = whole(load, order);
+    Ref filling = rewrite(substitute(value, at), rules::symbolic(), {.name = "simplify window"});
     absl::InlinedVector<std::pair<Ref, Ref>, 1> one{{value, panel(filling, dims, read, fresh, t_)}};
     out.kernel = rewrite(substitute(k_.sink, one), rules::symbolic(), {.name = "simplify window"});
     return out;
@@ -114,16 +112,33 @@ class Windows {
     return slides && !coordinates_.empty();
   }
 
+  // What is computed from the load and from others that move as it does, step by step up from it.
+  Ref whole(Ref load, std::span<const Ref> order) {
+    std::uint64_t outputs = (std::uint64_t{1} << k_.outputs) - 1, allowed = panel_ | masks_.at(load.node());
+    Ref top = load;
+    for (Ref n : order) {
+      bool stands_on =
+          std::any_of(n.srcs().begin(), n.srcs().end(), [&](Node* s) { return s == top.node(); });
+      if (!stands_on) continue;
+      bool fits = n.has(kElementwise) && !(masks_.at(n.node()) & outputs & ~allowed) && along(n);
+      if (!fits) break;
+      top = n;
+    }
+    return top;
+  }
+
   // Whether x depends on the loops of the panel only through the coordinates.
   bool along(Ref x) {
     if (!(masks_.at(x.node()) & panel_)) return true;
-    if (x.is(Op::Range) || x.is(Op::Add) || x.is(Op::Sub) || x.is(Op::Neg) ||
+    // A sum, or two that are compared: what counts is their difference.
+    bool compares = x.has(kComparison) && x.src(0).dtype() == DType::WeakInt;
+    if (compares || x.is(Op::Range) || x.is(Op::Add) || x.is(Op::Sub) || x.is(Op::Neg) ||
         (x.is(Op::Mul) && x.src(1).is_const())) {
       std::vector<Stride> strides(k_.loops.size());
-      collect_strides(x, k_, masks_, strides);
+      collect_strides(compares ? x.src(0) : x, 1, k_, masks_, strides);
+      if (compares) collect_strides(x.src(1), -1, k_, masks_, strides);
       bool regular = true;
-      for (std::size_t i = 0; i < k_.body; ++i)
-        if (panel_ >> i & 1 && !strides[i].regular) regular = false;
+      for (std::size_t i = 0; i < k_.body; ++i) regular &= !(panel_ >> i & 1) || strides[i].regular;
       if (regular) {
         for (const Coordinate& c : coordinates_)
           for (auto [i, factor] : c.terms)
@@ -132,7 +147,7 @@ class Windows {
         return true;
       }
     }
-    if (x.is(Op::Range) || x.is(Op::Load)) return false;
+    if (x.is(Op::Range) || x.is(Op::Reduce) || (x.is(Op::Load) && !x.src(0).is(Op::Index))) return false;
     for (Node* s : x.srcs())
       if (!along(s)) return false;
     return true;

@@ -91,7 +91,8 @@ Digest digest_of(Ref kernel, runtime::Device& device) {
   d.add(std::string_view(PANGRAD_CODE_VERSION))
       .add(std::string_view(device.target().key()))
       .add(std::string_view(device.compiler(language_of(device)).key()))
-      .add(flags::noopt());
+      .add(flags::noopt())
+      .add(flags::beam());
   for (Ref n : toposort(kernel)) {
     d.add(n.op()).add(n.dtype()).add(n.lanes());
     ArgKind kind = info(n.op()).arg;
@@ -106,14 +107,15 @@ Digest digest_of(Ref kernel, runtime::Device& device) {
   return d.finish();
 }
 
-std::shared_ptr<Kernel> Kernel::lowered(Ref kernel, runtime::Device& device, const Digest* digest) {
+std::shared_ptr<Kernel> Kernel::lowered(Ref kernel, runtime::Device& device, const Digest* digest,
+                                        const std::vector<codegen::Opt>* options) {
   std::shared_ptr<Kernel> out(new Kernel(device));
   out->language_ = language_of(device);
   if (digest) out->digest_ = *digest;
   out->to_disk_ = digest != nullptr;
   const Target& target = device.target();
   rules::check(kernel, rules::Stage::Kernel, "lower");
-  codegen::Lowered lowered = codegen::lower(kernel, target);
+  codegen::Lowered lowered = codegen::lower(kernel, target, options);
   rules::check(lowered.linear, rules::Stage::Program, "render");
   ProgramInfo program = program_info(lowered.linear, kernel_name(kernel), target);
   if (log_enabled(LogLevel::Options)) {

@@ -5,8 +5,10 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/hash.h"
+#include "codegen/options.h"
 #include "ir/build.h"
 #include "runtime/device.h"
 
@@ -14,8 +16,10 @@ namespace pg::engine {
 
 class Kernel {
  public:
-  /// Lowers and renders a kernel graph; with a digest, the code goes to the disk cache. Inside a GraphScope.
-  static std::shared_ptr<Kernel> lowered(Ref kernel, runtime::Device& device, const Digest* digest);
+  /// Lowers and renders a kernel graph; with a digest, the code goes to the disk cache. With the options
+  /// given, or those the cost model chooses. Inside a GraphScope. ValueError if the options do not fit.
+  static std::shared_ptr<Kernel> lowered(Ref kernel, runtime::Device& device, const Digest* digest,
+                                         const std::vector<codegen::Opt>* options = nullptr);
   /// What the disk cache has under the digest, ready, or null. Outside of GraphScopes: it reads a file.
   static std::shared_ptr<Kernel> from_disk(runtime::Device& device, const Digest& digest);
 

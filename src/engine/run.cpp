@@ -1,5 +1,7 @@
 #include "engine/run.h"
 
+#include <optional>
+
 #include <absl/container/flat_hash_set.h>
 
 #include "base/flags.h"
@@ -7,6 +9,7 @@
 #include "base/strings.h"
 #include "engine/caches.h"
 #include "engine/counters.h"
+#include "engine/search.h"
 #include "ir/print.h"
 #include "rules/spec.h"
 
@@ -56,11 +59,15 @@ std::unique_ptr<CompileCrew> bring(std::span<const Wanted> missing, bool disk, K
   std::unique_ptr<CompileCrew> crew;
   for (const Wanted& w : missing) {
     DeferLog defer;
-    GraphScope scope;
     std::shared_ptr<Kernel>& kernel = found[w.key];
+    std::optional<std::vector<codegen::Opt>> options;
+    if (flags::beam() && !flags::noopt() && !kernel) options = search_options(w.key.kernel, *w.key.device);
+    GraphScope scope;
     // Another thread may have come first.
     if (auto there = kernels().find(w.key)) kernel = there->kernel;
-    if (!kernel) kernel = Kernel::lowered(w.key.kernel, *w.key.device, disk ? &w.digest : nullptr);
+    if (!kernel)
+      kernel = Kernel::lowered(w.key.kernel, *w.key.device, disk ? &w.digest : nullptr,
+                               options ? &*options : nullptr);
     kernel = kernels().insert(w.key, {Ref(w.key.kernel), kernel}).kernel;
     if (kernel->ready()) continue;
     if (!crew) crew = std::make_unique<CompileCrew>();

@@ -1,0 +1,137 @@
+#include "codegen/search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "codegen/choose.h"
+#include "codegen/kernel.h"
+
+namespace pg::codegen {
+namespace {
+
+using Options = std::vector<Opt>;
+
+std::string key_of(const Options& options) {
+  std::string key;
+  for (const Opt& o : options) key += to_string(o);
+  return key;
+}
+
+std::vector<std::int64_t> other_amounts(const Opt& o) {
+  constexpr std::int64_t kTiles[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
+  if (o.kind == OptKind::Upcast) {
+    const auto* at = std::lower_bound(std::begin(kTiles), std::end(kTiles), o.amount);
+    std::vector<std::int64_t> out;
+    if (at != std::begin(kTiles)) out.push_back(at[-1]);
+    if (at != std::end(kTiles) && at + 1 != std::end(kTiles)) out.push_back(at[1]);
+    return out;
+  }
+  bool scales = o.kind == OptKind::Split || o.kind == OptKind::Lane || o.kind == OptKind::Unroll ||
+                o.kind == OptKind::Thread || o.kind == OptKind::Local || o.kind == OptKind::Group;
+  if (!scales) return {};
+  if (o.amount < 4) return {o.amount * 2};
+  return {o.amount / 2, o.amount * 2};
+}
+
+}  // namespace
+
+std::vector<Options> one_step_from(const Options& options, Ref kernel, const Target& target) {
+  Kernel k(kernel);
+  std::vector<Options> out;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    for (std::int64_t amount : other_amounts(options[i])) {
+      out.push_back(options);
+      out.back()[i].amount = amount;
+    }
+    if (options[i].kind == OptKind::Lane)
+      for (std::size_t l = 0; l < k.body; ++l) {
+        if (k.loops[l].range_id() == options[i].loop) continue;
+        out.push_back(options);
+        out.back()[i].loop = k.loops[l].range_id();
+      }
+    if (options[i].kind == OptKind::Split) continue;  // later options name its loops
+    out.push_back(options);
+    out.back().erase(out.back().begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  auto has = [&](OptKind kind, auto matches) {
+    return std::any_of(options.begin(), options.end(),
+                       [&](const Opt& o) { return o.kind == kind && matches(o); });
+  };
+  // What shapes the inner loop stands before what splits and orders the rest.
+  auto after_tile = std::find_if(options.begin(), options.end(), [](const Opt& o) {
+    return o.kind != OptKind::Window && o.kind != OptKind::Lane && o.kind != OptKind::Upcast &&
+           o.kind != OptKind::Unroll && o.kind != OptKind::PadTo && o.kind != OptKind::TensorCore;
+  });
+  auto insert = [&](const Opt& o) {
+    out.push_back(options);
+    out.back().insert(out.back().begin() + (after_tile - options.begin()), o);
+  };
+  for (std::size_t l = 0; l < k.body; ++l) {
+    std::int64_t id = k.loops[l].range_id();
+    OptKind kind = k.is_reduce(l) ? OptKind::Unroll : OptKind::Upcast;
+    if (!k.loops[l].src(0).is_const() || has(kind, [&](const Opt& o) { return o.loop == id; })) continue;
+    for (std::int64_t amount : {2, 4}) insert({kind, id, amount});
+  }
+  if (!has(OptKind::Lane, [](const Opt&) { return true; }))
+    for (std::size_t l = 0; l < k.body; ++l)
+      insert({OptKind::Lane, k.loops[l].range_id(), std::max<std::int64_t>(2, target.lanes_of(f32))});
+  if (!target.has_groups && k.body > k.outputs)
+    for (const Access& a : k.accesses) {
+      if (a.store || !a.index.src(0).is(Op::Param)) continue;
+      std::int64_t slot = a.index.src(0).i() & 0xffffffff;
+      if (has(OptKind::Stage, [&](const Opt& o) { return o.amount == slot; })) continue;
+      out.push_back(options);
+      out.back().push_back({OptKind::Stage, kWholeKernel, slot});
+    }
+  return out;
+}
+
+SearchResult search(const UOp& kernel, const Target& target, const SearchLimits& limits, const Trial& trial) {
+  using Clock = std::chrono::steady_clock;
+  auto begin = Clock::now();
+  struct Tried {
+    Options options;
+    double seconds;
+  };
+  std::vector<Tried> best;
+  std::set<std::string> seen;
+  SearchResult out;
+  auto attempt = [&](const Options& options) {
+    if (!seen.insert(key_of(options)).second) return;
+    ++out.trials;
+    if (double s = trial(options); std::isfinite(s)) best.push_back({options, s});
+  };
+  {
+    Options first;
+    {
+      GraphScope scope;
+      first = choose_options(kernel, target);
+    }
+    attempt(first);
+    out.options = first;
+  }
+  if (best.empty()) return out;
+  out.first = best[0].seconds;
+  auto end = begin + std::chrono::duration<double>(std::min(limits.seconds, limits.runs * out.first));
+  for (double before = out.first;; before = best[0].seconds) {
+    std::vector<Options> next;
+    {
+      GraphScope scope;
+      for (const Tried& t : best)
+        for (Options& o : one_step_from(t.options, kernel, target)) next.push_back(std::move(o));
+    }
+    for (const Options& o : next)
+      if (Clock::now() < end) attempt(o);
+    std::sort(best.begin(), best.end(), [](const Tried& a, const Tried& b) { return a.seconds < b.seconds; });
+    if (best.size() > limits.width) best.resize(limits.width);
+    if (Clock::now() >= end || best[0].seconds > before * (1 - limits.worth)) break;
+  }
+  out.options = best[0].options;
+  out.seconds = best[0].seconds;
+  return out;
+}
+
+}  // namespace pg::codegen

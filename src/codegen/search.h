@@ -1,0 +1,36 @@
+// The search for better options (BEAM): lists one step from the best so far are tried out and timed. What a
+// trial costs is the caller's; nothing here compiles or runs.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "codegen/options.h"
+
+namespace pg::codegen {
+
+struct SearchLimits {
+  std::size_t width = 1;  // lists kept from one round to the next
+  double seconds = 3;     // no further trial after that,
+  double runs = 500;      // nor after this many times what the kernel takes
+  double worth = 0.01;    // a round that gains less than this share is the last
+};
+struct SearchResult {
+  std::vector<Opt> options;
+  double seconds = 0, first = 0;  // of the kernel with these options, and with those it began from
+  int trials = 0;
+};
+
+/// Seconds that a kernel takes with a list of options; infinity where they do not fit. Called outside
+/// GraphScopes.
+using Trial = std::function<double(const std::vector<Opt>&)>;
+
+/// From the cost model's choice on. `kernel` is what choose_options() saw. Outside GraphScopes.
+SearchResult search(const UOp& kernel, const Target& target, const SearchLimits& limits, const Trial& trial);
+
+/// Lists that differ by one step: an amount, an option more or less, another loop for the lanes. Some may not
+/// fit.
+std::vector<std::vector<Opt>> one_step_from(const std::vector<Opt>& options, Ref kernel,
+                                            const Target& target);
+
+}  // namespace pg::codegen
