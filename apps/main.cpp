@@ -1,6 +1,7 @@
 // The command `pangrad`: reads the command line and calls what it names. Whatever goes wrong is one line on
 // standard error and the exit status 1.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -28,6 +29,16 @@ std::string computing(const std::string& device) {
   return opened.name();
 }
 
+// Refuses what is no whole number from `smallest` on, in words that fit on a line.
+CLI::Validator whole_from(std::int64_t smallest) {
+  auto check = [smallest](const std::string& text) {
+    std::int64_t value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value >= smallest) return std::string();
+    return fmt::format("{} is no whole number from {} on", text, smallest);
+  };
+  return CLI::Validator(check, fmt::format("from {}", smallest));
+}
+
 int failed(std::string message) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::fflush(stdout);
@@ -40,11 +51,9 @@ void add_train(CLI::App& app, TrainOptions& options, std::string& device) {
   train->require_subcommand(1);
   CLI::App* mnist = train->add_subcommand(
       "fashion-mnist", "A small convolutional network on Fashion-MNIST; prints its accuracy");
-  mnist->add_option("--steps", options.steps, "Steps to train")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  mnist->add_option("--steps", options.steps, "Steps to train")->check(whole_from(0))->capture_default_str();
   mnist->add_option("--batch", options.batch, "Pictures drawn for each step")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_from(1))
       ->capture_default_str();
   mnist->add_option("--lr", options.lr, "Learning rate; the optimizer's own if not given")
       ->check(CLI::NonNegativeNumber);

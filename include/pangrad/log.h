@@ -16,7 +16,7 @@ enum class LogLevel {
   Options = 3,   ///< the options chosen for each kernel
   Code = 4,      ///< generated code
   Graphs = 5,    ///< graphs between passes
-  Rewrites = 6,  ///< each rule that fired
+  Rewrites = 6,  ///< the rules that fired in each pass
 };
 
 /// Receives a message, which may have several lines but no newline at its end.

@@ -8,6 +8,7 @@
 #include <absl/container/inlined_vector.h>
 
 #include "base/flags.h"
+#include "base/log.h"
 #include "rewrite/running.h"
 #include "rewrite/trace.h"
 
@@ -231,7 +232,8 @@ Ref rewrite(Ref root, const RuleSet& rules, const RewriteOptions& options) {
   if (options.optional && flags::skips(options.name)) return root;
   Running running;
   absl::flat_hash_map<const Rule*, std::uint64_t> by_rule;
-  const bool watched = t_observer || detail::tracing();
+  const bool logged = log_enabled(LogLevel::Rewrites);
+  const bool watched = t_observer || logged || detail::tracing();
   if (watched) running.by_rule = &by_rule;
   auto start = watched ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
 
@@ -257,6 +259,7 @@ Ref rewrite(Ref root, const RuleSet& rules, const RewriteOptions& options) {
     PassRecord record{options.name,           root,    result,          running.attempts,
                       scratch.becomes.size(), seconds, std::move(fired)};
     if (t_observer) t_observer(record);
+    if (logged) detail::log_pass(record);
     if (detail::tracing()) detail::trace_pass(record);
   }
   return result;

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/flags.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "ir/print.h"
 #include "rewrite/rewrite.h"
@@ -103,6 +104,15 @@ bool tracing() {
     state = writer().state.load();
   }
   return state == Writer::On;
+}
+
+void log_pass(const PassRecord& record) {
+  if (record.fired.empty()) return;
+  std::string s = fmt::format("{}: {}, {} nodes, {} tried", record.name, format_seconds(record.seconds),
+                              record.nodes, record.attempts);
+  for (auto& [rule, count] : record.fired)
+    s += fmt::format("\n  {} x {}:{}", count, short_path(rule->file), rule->line);
+  log_text(LogLevel::Rewrites, s);
 }
 
 void trace_pass(const PassRecord& record) {

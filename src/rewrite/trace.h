@@ -43,6 +43,8 @@ std::string trace_summary(std::span<const TracedPass> passes);
 std::string trace_listing(std::span<const TracedPass> passes, std::string_view name = {});
 
 namespace detail {
+/// For rewrite: a line for the pass and one for each rule that fired in it, which DEBUG=6 asks for.
+void log_pass(const PassRecord& record);
 /// For rewrite: whether passes are traced, and the tracing of one.
 bool tracing();
 void trace_pass(const PassRecord& record);

@@ -101,8 +101,10 @@ TEST_F(Command, MistakesAreOneLine) {
   EXPECT_EQ(failure("trian"), "pangrad: there is no command trian (pangrad --help lists what there is)");
   EXPECT_TRUE(
       contains(failure("train fashion-mnist --optimizer none"), "--optimizer: none not in {sgd,adam"));
-  EXPECT_TRUE(contains(failure("train fashion-mnist --steps -3"), "--steps"));
-  EXPECT_TRUE(contains(failure("train fashion-mnist --batch 0"), "--batch"));
+  EXPECT_TRUE(
+      contains(failure("train fashion-mnist --steps -3"), "--steps: -3 is no whole number from 0 on"));
+  EXPECT_TRUE(contains(failure("train fashion-mnist --steps x"), "--steps: x is no whole number from 0 on"));
+  EXPECT_TRUE(contains(failure("train fashion-mnist --batch 0"), "--batch: 0 is no whole number from 1 on"));
   EXPECT_TRUE(contains(failure("train fashion-mnist --device TOASTER"), "TOASTER"));
   std::string file = (folder_ / "x").string();
   EXPECT_EQ(failure("train fashion-mnist --device DISK:" + file),

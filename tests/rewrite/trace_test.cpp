@@ -8,10 +8,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/flags.h"
 #include "ir/build.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "rewrite/rewrite.h"
+#include <pangrad/log.h>
 
 namespace pg {
 namespace {
@@ -40,6 +42,29 @@ class TempFile {
  private:
   std::string path_;
 };
+
+TEST(Trace, TheLogNamesTheRulesThatFired) {
+  std::vector<std::string> lines;
+  set_log_sink([&](LogLevel level, std::string_view message) {
+    if (level == LogLevel::Rewrites) lines.emplace_back(message);
+  });
+  {
+    GraphScope scope;
+    Ref n = var("n", 0, 9), graph = n + n;
+    {
+      ScopedFlag debug("DEBUG", 5);
+      rewrite(graph, kDouble, {.name = "quiet"});
+    }
+    ScopedFlag debug("DEBUG", 6);
+    Ref result = rewrite(graph, kDouble, {.name = "double"});
+    rewrite(result, kDouble, {.name = "again"});  // nothing fires, nothing is said
+  }
+  set_log_sink(nullptr);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].substr(0, 8), "double: ");
+  std::string rule = "\n  1 x tests/rewrite/trace_test.cpp:" + std::to_string(kDoubleLine);
+  EXPECT_TRUE(lines[0].ends_with(rule)) << lines[0];
+}
 
 TEST(Trace, APassCanBeReadBack) {
   TempFile file;
