@@ -112,7 +112,7 @@ void Planner::place_nodes() {
   if (stays.empty()) return;
   for (std::size_t i = order_.size(); i-- > 0;) {
     Ref n = order_[i];
-    if (n.is(Op::Copy) || devices_[n.node()].empty()) continue;
+    if (n.is(Op::Copy) || n.is(Op::Sink) || devices_[n.node()].empty()) continue;
     for (Node* s : n.srcs())
       if (stays.contains(s) && devices_[s].empty()) devices_[s] = devices_[n.node()];
   }

@@ -146,6 +146,15 @@ TEST(Schedule, WhatNoSourcePlacesIsStoredWhereItIsRead) {
   for (const BufferInfo& b : s.all().buffers) EXPECT_EQ(b.device, "CPU:1") << s.text();
 }
 
+TEST(Schedule, ResultsOfOneCallMayBeOnSeveralDevices) {
+  Scheduled s(R"(
+    zeros = Expand(0.0:f32, (8,))
+    part = After(zeros, Store(Shrink(zeros, (4,), (2,)), Expand(1.0:f32, (4,))))
+    Sink(part, Copy["CPU:1"](zeros)))");
+  EXPECT_EQ(s.all().buffers[static_cast<std::size_t>(s.output(0))].device, "CPU") << s.text();
+  EXPECT_EQ(s.all().buffers[static_cast<std::size_t>(s.output(1))].device, "CPU:1") << s.text();
+}
+
 // --- writes
 
 // Slots with the mark are given up by the caller: writes may take their storage.
