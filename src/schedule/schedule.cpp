@@ -56,9 +56,38 @@ static Ref with_stored_roots(Ref call) {
   return sink(roots);
 }
 
+// What is written to is a value of its own: where it was a view of something larger, a place in it is not one
+// in that. Before movements merge, which would lose where the written value ends.
+static Ref with_own_targets(Ref call) {
+  absl::flat_hash_map<Node*, Ref> becomes;
+  std::vector<Ref> srcs;
+  for (Ref n : toposort(call)) {
+    srcs.clear();
+    bool changed = false;
+    for (Node* s : n.srcs()) {
+      auto it = becomes.find(s);
+      srcs.push_back(it == becomes.end() ? Ref(s) : it->second);
+      changed |= srcs.back().node() != s;
+    }
+    if (n.is(Op::After) && srcs.size() == 2 && srcs[1].is(Op::Store) &&
+        storage_node(srcs[0]).has(kMovement)) {
+      Ref own = make(Op::Contiguous, n.dtype(), {srcs[0]});
+      std::pair<Ref, Ref> renamed{srcs[0], own};
+      Ref view = substitute(srcs[1].src(0), std::span(&renamed, 1));
+      becomes[n.node()] =
+          make(Op::After, n.dtype(), {own, make(Op::Store, DType::Void, {view, srcs[1].src(1)})});
+    } else if (changed) {
+      becomes[n.node()] = make(n.op(), n.dtype(), n.lanes(), srcs, n->arg);
+    }
+  }
+  auto it = becomes.find(call.node());
+  return it == becomes.end() ? call : it->second;
+}
+
 Schedule schedule(Ref call, std::string_view device) {
   absl::flat_hash_set<std::int64_t> demoted;
-  Ref graph = rewrite(call, rules::movement(), {.name = "simplify movement", .optional = true});
+  Ref graph =
+      rewrite(with_own_targets(call), rules::movement(), {.name = "simplify movement", .optional = true});
   graph =
       with_stored_roots(rewrite(graph, long_reductions(), {.name = "split reductions", .optional = true}));
   for (;;) {

@@ -450,6 +450,20 @@ TEST(Storage, OutOfMemoryAppliesNothingTwice) {
   EXPECT_EQ(w.to_vector<float>()[0], before - 1);
 }
 
+// The copy of a row is a storage of its own: a place in it is not the place in the table that the row had.
+TEST(Storage, AFlippedCopyOfARowIsWrittenInItself) {
+  Tensor table = Tensor::of({1.f, 2.f, 3.f, 4.f}).reshape({2, 2}).realize();
+  Tensor row = table[1].detach().clone().requires_grad(), copy = row.clone();
+  Tensor half = Tensor::full({2}, 0.5).contiguous().requires_grad();
+  copy.flip(0).flatten().assign(half);
+  (copy * 2).sum().backward();
+  EXPECT_EQ(copy.to_vector<float>(), (Floats{0.5f, 0.5f}));
+  EXPECT_EQ(half.grad().to_vector<float>(), (Floats{2, 2}));
+  EXPECT_EQ(row.grad().to_vector<float>(), (Floats{0, 0}));
+  EXPECT_EQ(row.to_vector<float>(), (Floats{3, 4}));
+  EXPECT_EQ(table.to_vector<float>(), (Floats{1, 2, 3, 4}));
+}
+
 TEST(Storage, ARowOfAProductIsOneRow) {
   Tensor h = Tensor::of(Floats(16 * 8, 1.f), {16, 8}), w = Tensor::of(Floats(8 * 8, 1.f), {8, 8});
   double before = engine::counters().flops;
