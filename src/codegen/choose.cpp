@@ -10,8 +10,6 @@
 namespace pg::codegen {
 namespace {
 
-constexpr std::int64_t kTiles[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
-
 bool fixed(Ref loop) { return loop.src(0).is_const(); }
 std::int64_t tiles_of(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
 
@@ -51,7 +49,7 @@ Found best_tile(const Kernel& k, const CostModel& model) {
     for (std::size_t a = 0; a < k.outputs; ++a) {
       if (!free(a)) continue;
       for (std::int64_t x : kTiles) {
-        if (x == 1 || x > room(a)) continue;
+        if (x > room(a)) continue;
         bool exact_a = room(a) % x == 0;
         if (!exact_a && !model.has_reduction()) continue;
         t.loop = {static_cast<int>(a), -1}, t.amount = {x, 1};
@@ -60,7 +58,7 @@ Found best_tile(const Kernel& k, const CostModel& model) {
         for (std::size_t b = a + 1; b < k.outputs; ++b) {
           if (!free(b)) continue;
           for (std::int64_t y : kTiles) {
-            if (y == 1 || y > room(b) || x * y > 32) continue;
+            if (y > room(b) || x * y > 32) continue;
             t.loop[1] = static_cast<int>(b), t.amount[1] = y;
             consider(t, exact_a && room(b) % y == 0);
           }
@@ -110,9 +108,6 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
   for (std::size_t a = 0; a < k.accesses.size(); ++a)
     if (found.cost.staged >> a & 1)
       (t.lane >= 0 && model.loops_of(a) >> t.lane & 1 ? wide : narrow) = static_cast<int>(a);
-  auto slot = [&](int access) {
-    return k.accesses[static_cast<std::size_t>(access)].index.src(0).i() & 0xffffffff;
-  };
   auto moves = [&](int access, int loop) {
     return model.loops_of(static_cast<std::size_t>(access)) >> loop & 1;
   };
@@ -176,7 +171,7 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
       within = id(rows);
     else if (bytes_of(access) > kMostScratch && blocked)
       within = id(t.lane);
-    opts.push_back({OptKind::Stage, within, slot(access)});
+    opts.push_back({OptKind::Stage, within, slot_of(k.accesses[static_cast<std::size_t>(access)])});
   }
 }
 
@@ -238,8 +233,8 @@ bool place_matrices(Ref kernel, const Kernel& k, const Target& target, std::vect
 Ref place_windows(Ref kernel, const Target& target, std::vector<Opt>& opts) {
   Kernel k(kernel);
   for (const Access& a : k.accesses) {
-    if (a.store || a.index.nsrc() < 3 || !a.index.src(0).is(Op::Param) || k.body == k.outputs) continue;
-    std::int64_t slot = a.index.src(0).i() & 0xffffffff;
+    std::int64_t slot = slot_of(a);
+    if (a.store || a.index.nsrc() < 3 || slot < 0 || k.body == k.outputs) continue;
     Window w = window(kernel, slot, target);
     double bytes = w.elements * static_cast<double>(itemsize(a.dtype));
     if (!w.kernel || w.reads < 16 * w.elements || bytes > static_cast<double>(target.l2) / 2) continue;

@@ -10,9 +10,6 @@ namespace pg::codegen {
 namespace {
 
 std::uint64_t bit(std::size_t i) { return std::uint64_t{1} << i; }
-std::int64_t slot_of(const Access& a) {
-  return a.index.src(0).is(Op::Param) ? a.index.src(0).i() & 0xffffffff : -1;
-}
 
 }  // namespace
 

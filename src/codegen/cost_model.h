@@ -12,6 +12,9 @@
 
 namespace pg::codegen {
 
+/// Copies of an output loop worth trying.
+inline constexpr std::int64_t kTiles[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
+
 /// One way to run the inner loop: a loop for the lanes, and copies of up to two output loops in registers.
 struct Tile {
   int lane = -1;

@@ -24,6 +24,11 @@ struct Access {
   std::vector<bool> gated;      // whether the gate depends on the loop
 };
 
+/// The slot of the Param that is accessed, or -1.
+inline std::int64_t slot_of(const Access& a) {
+  return a.index.src(0).is(Op::Param) ? a.index.src(0).i() : -1;
+}
+
 struct Kernel {
   explicit Kernel(Ref sink);
   Ref sink;

@@ -194,7 +194,7 @@ Ref tensor_core(Ref kernel, Ref loop, const Opt& opt, const Target& target) {
 
 // What is computed from one load alone, step by step up from it.
 Ref alone(Ref load, std::span<const Ref> order) {
-  absl::flat_hash_set<Node*> others, above{load.node()};
+  absl::flat_hash_set<Node*> others;
   Ref top = load;
   absl::flat_hash_map<Node*, int> users;
   for (Ref n : order)
@@ -225,8 +225,7 @@ Ref stage(Ref kernel, const Opt& opt) {
   }
   absl::InlinedVector<std::pair<Ref, Ref>, 2> staged;
   for (Ref n : order) {
-    if (!n.is(Op::Load) || !n.src(0).src(0).is(Op::Param) || (n.src(0).src(0).i() & 0xffffffff) != opt.amount)
-      continue;
+    if (!n.is(Op::Load) || !n.src(0).src(0).is(Op::Param) || n.src(0).src(0).i() != opt.amount) continue;
     Ref value = alone(n, order);
     Refs srcs{value};
     auto add = [&](std::initializer_list<RangeKind> kinds) {
@@ -260,6 +259,13 @@ Ref stage(Ref kernel, const Opt& opt) {
   }
   if (staged.empty()) refuse(opt, "no buffer in that slot is read");
   return substitute(kernel, staged);
+}
+
+// Offsets that lie in the buffer whatever the gate says.
+bool always_there(Ref index) {
+  Ref buffer = index.src(0);
+  return buffer.is(Op::Param) && is_concrete(buffer.src(0)) && index.src(1).lo() >= 0 &&
+         index.src(1).hi() < numel(buffer.src(0));
 }
 
 }  // namespace
@@ -317,9 +323,14 @@ Ref apply(Ref kernel, const Opt& opt, const Target& target) {
       throw ValueError("[option] " + to_string(opt) + " does not fit a " + std::string(name(kind)) +
                        " loop of " + std::to_string(loop.hi() + 1));
   };
-  if (opt.kind == OptKind::Upcast || opt.kind == OptKind::Lane || opt.kind == OptKind::Local)
-    if (Kernel k(kernel); k.pinned >> k.loop_of(loop) & 1)
-      refuse(opt, "a panel is filled in each turn of the loop");
+  if (opt.kind == OptKind::Upcast || opt.kind == OptKind::Lane || opt.kind == OptKind::Local) {
+    Kernel k(kernel);
+    if (k.pinned >> k.loop_of(loop) & 1) refuse(opt, "a panel is filled in each turn of the loop");
+    auto body = std::span(k.loops).first(k.body);
+    if (opt.kind == OptKind::Lane &&
+        std::any_of(body.begin(), body.end(), [](Ref r) { return r.range_kind() == RangeKind::Lane; }))
+      refuse(opt, "the kernel has its lanes");
+  }
   need(opt.kind == OptKind::Reorder || opt.kind == OptKind::TensorCore || opt.amount > 0);
   switch (opt.kind) {
     case OptKind::Split:
@@ -333,10 +344,6 @@ Ref apply(Ref kernel, const Opt& opt, const Target& target) {
       return split(kernel, loop, opt.amount, kind, RangeKind::Unroll, false);
     case OptKind::Lane:
       need(output || reduction);
-      if (Kernel k(kernel);
-          std::any_of(k.loops.begin(), k.loops.begin() + static_cast<std::ptrdiff_t>(k.body),
-                      [](Ref r) { return r.range_kind() == RangeKind::Lane; }))
-        refuse(opt, "the kernel has its lanes");
       return split(kernel, loop, opt.amount, kind, RangeKind::Lane, false);
     case OptKind::Thread:
       need(output);
@@ -416,13 +423,6 @@ Ref merge_loops(Ref kernel) {
     }
   }
   return kernel;
-}
-
-// Offsets that lie in the buffer whatever the gate says.
-bool always_there(Ref index) {
-  Ref buffer = index.src(0);
-  return buffer.is(Op::Param) && is_concrete(buffer.src(0)) && index.src(1).lo() >= 0 &&
-         index.src(1).hi() < numel(buffer.src(0));
 }
 
 Ref hoist_gates(Ref kernel) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "codegen/choose.h"
-#include "codegen/kernel.h"
+#include "codegen/cost_model.h"
 
 namespace pg::codegen {
 namespace {
@@ -21,7 +21,6 @@ std::string key_of(const Options& options) {
 }
 
 std::vector<std::int64_t> other_amounts(const Opt& o) {
-  constexpr std::int64_t kTiles[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
   if (o.kind == OptKind::Upcast) {
     const auto* at = std::lower_bound(std::begin(kTiles), std::end(kTiles), o.amount);
     std::vector<std::int64_t> out;
@@ -80,8 +79,8 @@ std::vector<Options> one_step_from(const Options& options, Ref kernel, const Tar
       insert({OptKind::Lane, k.loops[l].range_id(), std::max<std::int64_t>(2, target.lanes_of(f32))});
   if (!target.has_groups && k.body > k.outputs)
     for (const Access& a : k.accesses) {
-      if (a.store || !a.index.src(0).is(Op::Param)) continue;
-      std::int64_t slot = a.index.src(0).i() & 0xffffffff;
+      std::int64_t slot = slot_of(a);
+      if (a.store || slot < 0) continue;
       if (has(OptKind::Stage, [&](const Opt& o) { return o.amount == slot; })) continue;
       out.push_back(options);
       out.back().push_back({OptKind::Stage, kWholeKernel, slot});

@@ -28,7 +28,7 @@ class Windows {
   Window run(std::int64_t slot) {
     const Access* access = nullptr;
     for (const Access& a : k_.accesses)
-      if (Ref p = a.index.src(0); p.is(Op::Param) && (p.i() & 0xffffffff) == slot) {
+      if (slot_of(a) == slot) {
         if (access || a.store) return {};
         access = &a;
       }
@@ -72,8 +72,7 @@ class Windows {
   }
 
  private:
-  // Coordinates: the loops of the reduction, each with the output loops that move by the same step or a few
-  // of them.
+  // Coordinates: the loops of the reduction, each with the output loops whose boxes overlap along it.
   bool find(const Access& a) {
     std::uint64_t gated = 0;
     for (std::size_t i = 0; i < k_.body; ++i) {

@@ -22,7 +22,7 @@ class Arguments {
     std::vector<std::size_t> bytes;
     for (Ref n : toposort(kernel)) {
       if (n.is(Op::Param)) {
-        auto slot = static_cast<std::size_t>(n.i() & 0xffffffff);
+        auto slot = static_cast<std::size_t>(n.i());
         if (bytes.size() <= slot) bytes.resize(slot + 1, 64);
         bytes[slot] = static_cast<std::size_t>(max_numel(n.src(0))) * itemsize(n.dtype());
       } else if (n.is(Op::ScalarParam)) {

@@ -16,23 +16,8 @@ void expect_sound(const FuzzReport& report) {
 }
 
 // Functions and the like are no exact ops: tests of their own know how exact they are.
-constexpr bool is_function(Op op) {
-  switch (op) {
-    case Op::Exp:
-    case Op::Exp2:
-    case Op::Log:
-    case Op::Log2:
-    case Op::Sin:
-    case Op::Cos:
-    case Op::Tanh:
-    case Op::Erf:
-    case Op::Pow:
-    case Op::Threefry:
-    case Op::Reduce:
-      return true;
-    default:
-      return false;
-  }
+bool is_function(Op op) {
+  return op == Op::Threefry || op == Op::Reduce || ((info(op).flags & kElementwise) && !is_exact(op));
 }
 
 Target without_narrow_floats() {
