@@ -128,14 +128,15 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
     if (t.loop[i] >= 0 && t.loop[i] != t.lane) rows = t.loop[i];
   bool lane_left = t.lane >= 0 && t.lane < static_cast<int>(k.outputs) && left(t.lane) > 1;
   auto bytes_of = [&](int access) {
-    return model.panel_elements(static_cast<std::size_t>(access)) *
-           static_cast<double>(itemsize(k.accesses[static_cast<std::size_t>(access)].dtype));
+    auto a = static_cast<std::size_t>(access);
+    return model.panel_elements(a) * model.panel_element_bytes(a);
   };
   bool far = wide >= 0 && bytes_of(wide) / target.cores > static_cast<double>(target.l2) / 2;
   bool blocked = rows >= 0 && lane_left && wide >= 0 && !moves(wide, rows) && (narrow >= 0 || far);
   if (blocked) {
-    double bytes =
-        static_cast<double>(amount_of(rows)) * reduction * static_cast<double>(itemsize(k.accesses[0].dtype));
+    double bytes = static_cast<double>(amount_of(rows)) * reduction *
+                   (narrow >= 0 ? model.panel_element_bytes(static_cast<std::size_t>(narrow))
+                                : static_cast<double>(itemsize(k.accesses[0].dtype)));
     std::int64_t per = block_of(left(rows), bytes, target);
     if (per > 1 && per < left(rows)) opts.push_back({OptKind::Split, id(rows), per});
     opts.push_back({OptKind::Reorder, id(t.lane), 0});

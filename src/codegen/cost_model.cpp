@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include <absl/container/flat_hash_set.h>
 
@@ -10,6 +11,11 @@ namespace pg::codegen {
 namespace {
 
 std::uint64_t bit(std::size_t i) { return std::uint64_t{1} << i; }
+
+// Casts of two instructions: a narrow number is widened, then made a float.
+bool widens(DType from, DType to) {
+  return is_float(to) && itemsize(from) < itemsize(to) && itemsize(from) <= 2;
+}
 
 }  // namespace
 
@@ -41,14 +47,40 @@ CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t
     for (std::size_t i = 0; i < k_.body; ++i) can &= k_.loops[i].src(0).is_const();
     stageable_.push_back(can);
   }
+  for (Ref r : k_.reduces) widest_ = std::max(widest_, static_cast<int>(itemsize(r.dtype())));
   absl::flat_hash_set<Node*> fused;  // products that join an accumulator
   for (Ref r : k_.reduces)
     if (r.reduce_op() == Op::Add && r.src(0).is(Op::Mul) && t_.has(Op::MulAcc)) fused.insert(r.src(0).node());
-  for (Ref n : toposort(k_.sink)) {
+  auto order = toposort(k_.sink);
+  absl::flat_hash_map<Node*, std::uint64_t> panels;  // nodes in the panels of accesses
+  panels_.resize(k_.accesses.size());
+  for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
+    panels_[a].element_bytes = static_cast<double>(itemsize(k_.accesses[a].dtype));
+    if (!stageable_[a]) continue;
+    auto load = std::find_if(order.begin(), order.end(),
+                             [&](Ref n) { return n.is(Op::Load) && same(n.src(0), k_.accesses[a].index); });
+    Ref value = panel_value(*load, order, masks);
+    panels_[a].element_bytes = static_cast<double>(itemsize(value.dtype()));
+    for (Ref n : toposort(value)) {
+      panels[n.node()] |= bit(a);
+      for (std::size_t b = 0; b < k_.accesses.size(); ++b)
+        if (b != a && n.is(Op::Load) && same(n.src(0), k_.accesses[b].index)) {
+          panels_[a].accesses |= bit(b);
+          stageable_[b] = false;
+        }
+    }
+  }
+  for (Ref n : order) {
     if (n.has(kElementwise) && !fused.contains(n.node()) && n.dtype() != DType::WeakInt &&
         !(n.has(kComparison) && n.src(0).dtype() == DType::WeakInt)) {
-      double w = n.is(Op::Div) || n.is(Op::Sqrt) ? 8 : n.is(Op::Cast) ? 0.5 : is_exact(n.op()) ? 1 : 20;
-      work_.emplace_back(masks.at(n.node()), w);
+      double w = n.is(Op::Div) || n.is(Op::Sqrt) ? 8
+                 : n.is(Op::Cast)                ? widens(n.src(0).dtype(), n.dtype()) ? 2 : 0.5
+                 : is_exact(n.op())              ? 1
+                                                 : 20;
+      auto in = panels.find(n.node());
+      work_.push_back({masks.at(n.node()), w, in == panels.end() ? 0 : in->second});
+      for (std::size_t a = 0; a < panels_.size(); ++a)
+        if (a < 64 && work_.back().panels >> a & 1) panels_[a].instructions += w;
     }
   }
 }
@@ -95,7 +127,9 @@ double CostModel::steps_of_staged(const Tile& tile, std::size_t access) const {
   if (lanes_move)
     contiguous = a.strides[static_cast<std::size_t>(tile.lane)].regular &&
                  a.strides[static_cast<std::size_t>(tile.lane)].value == 1;
-  double each = contiguous ? 0.4 : 2;
+  double each = contiguous ? 0.4 : 2, lanes = static_cast<double>(t_.lanes_of(f32));
+  const Panel& panel = panels_[access];
+  each += 0.5 * panel.instructions / lanes + 0.25 * std::popcount(panel.accesses);
   double turns = trips_ / static_cast<double>(tile.lanes * tile.amount[0] * tile.amount[1]);
   return panel_elements(access) * each / turns * (lanes_move ? 1 : std::min(2, t_.cores));
 }
@@ -170,12 +204,12 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
   };
   double memory = 0, arithmetic = 0, registers = 0;
   double amortise = inner_trips(tile);
-  for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
+  // Of an access in place, for one turn of the inner loop.
+  auto direct_cost = [&](std::size_t a) {
     const Access& access = k_.accesses[a];
     std::uint64_t mask = moves_[a];
-    double n = copies(mask), each = 0.5;
-    bool lane_matters = tile.lane >= 0 && tile.lanes > 1 && mask >> tile.lane & 1;
-    if (lane_matters) {
+    double each = 0.5;
+    if (tile.lane >= 0 && tile.lanes > 1 && mask >> tile.lane & 1) {
       const Stride& s = access.strides[static_cast<std::size_t>(tile.lane)];
       bool irregular = !s.regular || s.value != 1;
       bool masked = access.gated[static_cast<std::size_t>(tile.lane)] ||
@@ -192,28 +226,47 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     for (std::size_t i = 0; i < k_.body; ++i)
       if (access.gated[i] && !(tile.lane >= 0 && static_cast<std::size_t>(tile.lane) == i)) each += 0.25;
     if (ragged(mask)) each += 1.5;
-    double often = share(mask);
-    if (mask & main_) {
-      double direct = n * each + misses(tile, a);
-      if (stageable_[a] && tile.lane < static_cast<int>(k_.outputs)) {
-        double lines = lane_matters ? n * lanes * static_cast<double>(itemsize(access.dtype)) / 64 : n / 16;
-        bool near = amortise * lines * 64 < static_cast<double>(t_.l1) * 0.75;
-        double staged = n * 0.5 + (near ? 0 : lines * 64 / t_.l2_bytes_per_cycle) + steps_of_staged(tile, a);
-        if (staged < direct * 0.95) {
-          direct = staged;
-          out.staged |= bit(a);
-        }
-      }
-      memory += direct * often;
-      if (!access.store) registers = std::max(registers, lane_matters ? n : 1);
-    } else {
-      memory += n * each * often;
-    }
+    return (copies(mask) * each + (mask & main_ ? misses(tile, a) : 0)) * share(mask);
+  };
+  auto arithmetic_of = [&](const Work& work) {
+    bool vector = tile.lane >= 0 && work.loops >> tile.lane & 1;
+    return copies(work.loops) * work.instructions * (vector || tile.lanes == 1 ? 0.5 : 0.3) *
+           share(work.loops);
+  };
+  std::vector<double> direct;
+  for (std::size_t a = 0; a < k_.accesses.size(); ++a) direct.push_back(direct_cost(a));
+  // Of memory and arithmetic the larger counts, and a fifth of the other (see below).
+  double all = copies_all * 0.5;
+  for (const Work& work : work_) all += arithmetic_of(work);
+  double work_in_memory = all > std::accumulate(direct.begin(), direct.end(), 0.0) ? 5 : 0.2;
+  std::uint64_t in_panels = 0;  // accesses
+  for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
+    std::uint64_t mask = moves_[a];
+    if (!stageable_[a] || !(mask & main_) || tile.lane >= static_cast<int>(k_.outputs)) continue;
+    double n = copies(mask), in_place = direct[a];
+    bool lane_matters = tile.lane >= 0 && tile.lanes > 1 && mask >> tile.lane & 1;
+    for (std::size_t b = 0; b < k_.accesses.size(); ++b)
+      if (panels_[a].accesses >> b & 1) in_place += direct[b];
+    for (const Work& work : work_)
+      if (work.panels >> a & 1) in_place += work_in_memory * arithmetic_of(work);
+    double lines = n * (lane_matters ? lanes : 1) * panels_[a].element_bytes / 64;
+    bool near = amortise * lines * 64 < static_cast<double>(t_.l1) * 0.75;
+    double staged =
+        (n * 0.5 + (near ? 0 : lines * 64 / t_.l2_bytes_per_cycle) + steps_of_staged(tile, a)) * share(mask);
+    if (staged >= in_place * 0.95) continue;
+    out.staged |= bit(a);
+    in_panels |= panels_[a].accesses;
+    direct[a] = staged;
   }
-  for (auto [mask, w] : work_) {
-    bool vector = tile.lane >= 0 && mask >> tile.lane & 1;
-    arithmetic += copies(mask) * w * (vector || tile.lanes == 1 ? 0.5 : 0.3) * share(mask);
+  for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
+    if (a < 64 && in_panels >> a & 1) continue;
+    memory += direct[a];
+    bool lane_matters = tile.lane >= 0 && tile.lanes > 1 && moves_[a] >> tile.lane & 1;
+    if (moves_[a] & main_ && !k_.accesses[a].store)
+      registers = std::max(registers, lane_matters ? copies(moves_[a]) : 1);
   }
+  for (const Work& work : work_)
+    if (!(work.panels & out.staged)) arithmetic += arithmetic_of(work);
   if (has_reduction()) {
     // The accumulators themselves, and how well their latency is hidden.
     double accumulators = copies_all, latency = 4, per_cycle = 2;

@@ -42,6 +42,8 @@ class CostModel {
   std::uint64_t loops_of(std::size_t access) const { return moves_[access]; }
   /// Elements of the panel of an access, over all loops it moves with.
   double panel_elements(std::size_t access) const;
+  /// Of what the panel of an access holds.
+  double panel_element_bytes(std::size_t access) const { return panels_[access].element_bytes; }
 
  private:
   double inner_trips(const Tile& tile) const;
@@ -53,7 +55,17 @@ class CostModel {
 
   const Kernel& k_;
   const Target& t_;
-  std::vector<std::pair<std::uint64_t, double>> work_;  // loops of an operation, its instructions
+  struct Work {
+    std::uint64_t loops;
+    double instructions;
+    std::uint64_t panels;  // of which accesses the panel holds its result
+  };
+  struct Panel {
+    double element_bytes = 0, instructions = 0;  // those that fill an element, but for loads
+    std::uint64_t accesses = 0;                  // others that it reads from
+  };
+  std::vector<Work> work_;
+  std::vector<Panel> panels_;  // by access
   std::vector<std::uint64_t> moves_;
   std::uint64_t main_ = 0;  // loops of the longest reduction, which is the inner loop
   double main_trips_ = 1;

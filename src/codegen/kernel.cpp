@@ -33,6 +33,26 @@ void collect_strides(Ref offset, std::int64_t factor, const Kernel& kernel,
   collect(offset, factor, kernel, masks, out);
 }
 
+Ref panel_value(Ref load, std::span<const Ref> order,
+                const absl::flat_hash_map<Node*, std::uint64_t>& masks) {
+  absl::flat_hash_map<Node*, int> users;
+  for (Ref n : order)
+    for (Node* s : n.srcs()) ++users[s];
+  std::uint64_t loops = masks.at(load.node());
+  Ref top = load;
+  for (Ref n : order) {
+    if (users[top.node()] != 1) break;
+    if (!n.has(kElementwise) || n.dtype() == DType::Bool || masks.at(n.node()) & ~loops) continue;
+    auto srcs = n.srcs();
+    if (std::find(srcs.begin(), srcs.end(), top.node()) == srcs.end()) continue;
+    // The result of a reduction is not there yet when the panel is filled.
+    auto all = toposort(n);
+    if (std::none_of(all.begin(), all.end(), [](Ref m) { return m.is(Op::Reduce) || m.is(Op::Stage); }))
+      top = n;
+  }
+  return top;
+}
+
 int Kernel::loop_of(Ref range) const {
   for (std::size_t i = 0; i < loops.size(); ++i)
     if (same(loops[i], range)) return static_cast<int>(i);

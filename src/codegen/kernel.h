@@ -2,6 +2,7 @@
 // them.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include <absl/container/flat_hash_map.h>
@@ -47,6 +48,10 @@ struct Kernel {
 
 /// Sets of loops a node depends on, as masks over Kernel::loops; loops a Reduce closes are not in its mask.
 absl::flat_hash_map<Node*, std::uint64_t> dependences(const Kernel& kernel);
+
+/// What a panel of the load holds: what is computed from it, step by step up, with nothing but what moves
+/// with its own loops. `order` is the kernel in order, `masks` the dependences.
+Ref panel_value(Ref load, std::span<const Ref> order, const absl::flat_hash_map<Node*, std::uint64_t>& masks);
 
 /// How `factor` times an offset moves with every loop; `masks` are the dependences. Adds to what `out` holds.
 void collect_strides(Ref offset, std::int64_t factor, const Kernel& kernel,

@@ -192,27 +192,6 @@ Ref tensor_core(Ref kernel, Ref loop, const Opt& opt, const Target& target) {
 
 // --- panels
 
-// What is computed from one load alone, step by step up from it.
-Ref alone(Ref load, std::span<const Ref> order) {
-  absl::flat_hash_set<Node*> others;
-  Ref top = load;
-  absl::flat_hash_map<Node*, int> users;
-  for (Ref n : order)
-    for (Node* s : n.srcs()) ++users[s];
-  for (Ref n : order) {
-    if (!same(n, load) && (n.is(Op::Load) || n.is(Op::Reduce))) others.insert(n.node());
-    bool mixes = false, stands_on = false;
-    for (Node* s : n.srcs()) {
-      mixes |= others.contains(s);
-      stands_on |= s == top.node();
-    }
-    if (mixes) others.insert(n.node());
-    if (stands_on && !mixes && n.has(kElementwise) && n.dtype() != DType::Bool && users[top.node()] == 1)
-      top = n;
-  }
-  return top;
-}
-
 Ref stage(Ref kernel, const Opt& opt) {
   Kernel k(kernel);
   auto order = toposort(kernel);
@@ -224,9 +203,15 @@ Ref stage(Ref kernel, const Opt& opt) {
     ++scope;
   }
   absl::InlinedVector<std::pair<Ref, Ref>, 2> staged;
+  absl::flat_hash_set<Node*> in_panels;
+  for (Ref n : order)
+    if (n.is(Op::Stage))
+      for (Ref m : toposort(n)) in_panels.insert(m.node());
   for (Ref n : order) {
     if (!n.is(Op::Load) || !n.src(0).src(0).is(Op::Param) || n.src(0).src(0).i() != opt.amount) continue;
-    Ref value = alone(n, order);
+    if (in_panels.contains(n.node())) refuse(opt, "that is in a panel already");
+    Ref value = panel_value(n, order, masks);
+    if (std::any_of(staged.begin(), staged.end(), [&](auto& s) { return same(s.first, value); })) continue;
     Refs srcs{value};
     auto add = [&](std::initializer_list<RangeKind> kinds) {
       for (std::size_t i = 0; i < k.loops.size(); ++i) {
