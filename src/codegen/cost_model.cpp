@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include <absl/container/flat_hash_set.h>
+#include <absl/container/inlined_vector.h>
 
 namespace pg::codegen {
 namespace {
@@ -35,6 +36,7 @@ CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t
     for (std::size_t i = 0; i < k_.body; ++i)
       if (a.strides[i].value || !a.strides[i].regular || a.gated[i]) moves |= bit(i);
     moves_.push_back(moves);
+    shares_.push_back(share(moves));
   }
   // A panel is for what a reduction of sizes known reads many times, from one place in the kernel. Panels are
   // bits of a word, so only the first accesses of a very wide kernel may have one.
@@ -64,7 +66,7 @@ CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t
     for (Ref n : toposort(value)) {
       panels[n.node()] |= bit(a);
       for (std::size_t b = 0; b < k_.accesses.size(); ++b)
-        if (b != a && n.is(Op::Load) && same(n.src(0), k_.accesses[b].index)) {
+        if (b != a && b < 64 && n.is(Op::Load) && same(n.src(0), k_.accesses[b].index)) {
           panels_[a].accesses |= bit(b);
           stageable_[b] = false;
         }
@@ -78,9 +80,11 @@ CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t
                  : is_exact(n.op())              ? 1
                                                  : 20;
       auto in = panels.find(n.node());
-      work_.push_back({masks.at(n.node()), w, in == panels.end() ? 0 : in->second});
+      work_.push_back(
+          {masks.at(n.node()), w * share(masks.at(n.node())), in == panels.end() ? 0 : in->second});
       for (std::size_t a = 0; a < panels_.size(); ++a)
         if (a < 64 && work_.back().panels >> a & 1) panels_[a].instructions += w;
+      works_in_panels_ |= work_.back().panels;
     }
   }
 }
@@ -226,33 +230,36 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     for (std::size_t i = 0; i < k_.body; ++i)
       if (access.gated[i] && !(tile.lane >= 0 && static_cast<std::size_t>(tile.lane) == i)) each += 0.25;
     if (ragged(mask)) each += 1.5;
-    return (copies(mask) * each + (mask & main_ ? misses(tile, a) : 0)) * share(mask);
+    return (copies(mask) * each + (mask & main_ ? misses(tile, a) : 0)) * shares_[a];
   };
   auto arithmetic_of = [&](const Work& work) {
     bool vector = tile.lane >= 0 && work.loops >> tile.lane & 1;
-    return copies(work.loops) * work.instructions * (vector || tile.lanes == 1 ? 0.5 : 0.3) *
-           share(work.loops);
+    return copies(work.loops) * work.instructions * (vector || tile.lanes == 1 ? 0.5 : 0.3);
   };
-  std::vector<double> direct;
+  absl::InlinedVector<double, 8> direct;
   for (std::size_t a = 0; a < k_.accesses.size(); ++a) direct.push_back(direct_cost(a));
   // Of memory and arithmetic the larger counts, and a fifth of the other (see below).
-  double all = copies_all * 0.5;
-  for (const Work& work : work_) all += arithmetic_of(work);
-  double work_in_memory = all > std::accumulate(direct.begin(), direct.end(), 0.0) ? 5 : 0.2;
+  double work_in_memory = 0;
+  if (works_in_panels_) {
+    double all = copies_all * 0.5;
+    for (const Work& work : work_) all += arithmetic_of(work);
+    work_in_memory = all > std::accumulate(direct.begin(), direct.end(), 0.0) ? 5 : 0.2;
+  }
   std::uint64_t in_panels = 0;  // accesses
   for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
     std::uint64_t mask = moves_[a];
     if (!stageable_[a] || !(mask & main_) || tile.lane >= static_cast<int>(k_.outputs)) continue;
     double n = copies(mask), in_place = direct[a];
     bool lane_matters = tile.lane >= 0 && tile.lanes > 1 && mask >> tile.lane & 1;
-    for (std::size_t b = 0; b < k_.accesses.size(); ++b)
-      if (panels_[a].accesses >> b & 1) in_place += direct[b];
-    for (const Work& work : work_)
-      if (work.panels >> a & 1) in_place += work_in_memory * arithmetic_of(work);
+    for (std::uint64_t rest = panels_[a].accesses; rest; rest &= rest - 1)
+      in_place += direct[static_cast<std::size_t>(std::countr_zero(rest))];
+    if (works_in_panels_ >> a & 1)
+      for (const Work& work : work_)
+        if (work.panels >> a & 1) in_place += work_in_memory * arithmetic_of(work);
     double lines = n * (lane_matters ? lanes : 1) * panels_[a].element_bytes / 64;
     bool near = amortise * lines * 64 < static_cast<double>(t_.l1) * 0.75;
     double staged =
-        (n * 0.5 + (near ? 0 : lines * 64 / t_.l2_bytes_per_cycle) + steps_of_staged(tile, a)) * share(mask);
+        (n * 0.5 + (near ? 0 : lines * 64 / t_.l2_bytes_per_cycle) + steps_of_staged(tile, a)) * shares_[a];
     if (staged >= in_place * 0.95) continue;
     out.staged |= bit(a);
     in_panels |= panels_[a].accesses;

@@ -57,7 +57,7 @@ class CostModel {
   const Target& t_;
   struct Work {
     std::uint64_t loops;
-    double instructions;
+    double instructions;   // in one turn of the inner loop
     std::uint64_t panels;  // of which accesses the panel holds its result
   };
   struct Panel {
@@ -65,9 +65,11 @@ class CostModel {
     std::uint64_t accesses = 0;                  // others that it reads from
   };
   std::vector<Work> work_;
-  std::vector<Panel> panels_;  // by access
+  std::vector<Panel> panels_;          // by access
+  std::uint64_t works_in_panels_ = 0;  // accesses whose panels hold more than what is loaded
   std::vector<std::uint64_t> moves_;
-  std::uint64_t main_ = 0;  // loops of the longest reduction, which is the inner loop
+  std::vector<double> shares_;  // by access
+  std::uint64_t main_ = 0;      // loops of the longest reduction, which is the inner loop
   double main_trips_ = 1;
   std::vector<bool> stageable_;  // by access
   double trips_ = 1;             // of the inner loop, in all

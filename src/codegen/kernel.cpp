@@ -35,22 +35,23 @@ void collect_strides(Ref offset, std::int64_t factor, const Kernel& kernel,
 
 Ref panel_value(Ref load, std::span<const Ref> order,
                 const absl::flat_hash_map<Node*, std::uint64_t>& masks) {
-  absl::flat_hash_map<Node*, int> users;
-  for (Ref n : order)
-    for (Node* s : n.srcs()) ++users[s];
   std::uint64_t loops = masks.at(load.node());
-  Ref top = load;
-  for (Ref n : order) {
-    if (users[top.node()] != 1) break;
-    if (!n.has(kElementwise) || n.dtype() == DType::Bool || masks.at(n.node()) & ~loops) continue;
-    auto srcs = n.srcs();
-    if (std::find(srcs.begin(), srcs.end(), top.node()) == srcs.end()) continue;
+  std::size_t at = 0;
+  while (!same(order[at], load)) ++at;
+  for (Ref top = load;;) {
+    std::size_t user = 0;
+    for (std::size_t i = at + 1; i < order.size(); ++i)
+      for (Node* s : order[i].srcs())
+        if (s == top.node()) user = user ? order.size() : i;
+    if (user == 0 || user == order.size()) return top;
+    Ref n = order[user];
+    if (!n.has(kElementwise) || n.dtype() == DType::Bool || masks.at(n.node()) & ~loops) return top;
     // The result of a reduction is not there yet when the panel is filled.
-    auto all = toposort(n);
-    if (std::none_of(all.begin(), all.end(), [](Ref m) { return m.is(Op::Reduce) || m.is(Op::Stage); }))
-      top = n;
+    if (n.nsrc() > 1)
+      for (Ref m : toposort(n))
+        if (m.is(Op::Reduce) || m.is(Op::Stage)) return top;
+    top = n, at = user;
   }
-  return top;
 }
 
 int Kernel::loop_of(Ref range) const {
