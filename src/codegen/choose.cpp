@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "codegen/cost_model.h"
+#include "codegen/dot.h"
 #include "codegen/window.h"
 
 namespace pg::codegen {
@@ -15,7 +16,7 @@ std::int64_t tiles_of(std::int64_t n, std::int64_t by) { return (n + by - 1) / b
 
 struct Found {
   Tile tile;
-  CostModel::Cost cost{std::numeric_limits<double>::infinity(), 0};
+  CostModel::Cost cost{std::numeric_limits<double>::infinity(), 0, 0};
 };
 
 Found best_tile(const Kernel& k, const CostModel& model) {
@@ -32,7 +33,7 @@ Found best_tile(const Kernel& k, const CostModel& model) {
       for (std::size_t a = 0; a < k.accesses.size(); ++a)
         for (std::size_t i = 0; i < 2; ++i)
           if (t.loop[i] >= 0 && !k.accesses[a].store && model.loops_of(a) >> t.loop[i] & 1 &&
-              !(c.staged >> a & 1) &&
+              !(c.in_panels >> a & 1) &&
               k.extent(static_cast<std::size_t>(t.loop[i])) %
                   (t.amount[i] * (t.loop[i] == t.lane ? t.lanes : 1)))
             return;
@@ -90,6 +91,7 @@ Opt threads(const Kernel& k, const Target& target) {
 // to stay in the cache, many enough to pay for the panel, and none left over where that can be.
 std::int64_t block_of(std::int64_t n, double bytes_of_tile, const Target& target) {
   auto most = static_cast<std::int64_t>(static_cast<double>(target.l2) / 2 / bytes_of_tile);
+  if (n <= most) return n;  // each panel is read once and left
   most = std::clamp<std::int64_t>(most, 1, 12);
   std::int64_t best = most, waste = tiles_of(n, most) * most - n;
   for (std::int64_t per = most - 1; per >= std::max<std::int64_t>(1, most / 2); --per)
@@ -133,6 +135,7 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
   };
   bool far = wide >= 0 && bytes_of(wide) / target.cores > static_cast<double>(target.l2) / 2;
   bool blocked = rows >= 0 && lane_left && wide >= 0 && !moves(wide, rows) && (narrow >= 0 || far);
+  bool one_block = false;  // each part of the wide panel is filled, used and left
   if (blocked) {
     double bytes = static_cast<double>(amount_of(rows)) * reduction *
                    (narrow >= 0 ? model.panel_element_bytes(static_cast<std::size_t>(narrow))
@@ -140,7 +143,8 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
     std::int64_t per = block_of(left(rows), bytes, target);
     if (per > 1 && per < left(rows)) opts.push_back({OptKind::Split, id(rows), per});
     opts.push_back({OptKind::Reorder, id(t.lane), 0});
-    if (per < left(rows)) opts.push_back({OptKind::Reorder, id(rows), 0});
+    one_block = per >= left(rows);
+    if (!one_block) opts.push_back({OptKind::Reorder, id(rows), 0});
   } else if (lane_left) {
     // What the narrow operand reads stays near while all of the wide panel passes.
     for (std::size_t i = k.outputs; i-- > 0;)
@@ -170,7 +174,7 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
     std::int64_t within = kWholeKernel;
     if (access == narrow && blocked && moves(narrow, rows))
       within = id(rows);
-    else if (bytes_of(access) > kMostScratch && blocked)
+    else if (blocked && (one_block || bytes_of(access) > kMostScratch))
       within = id(t.lane);
     opts.push_back({OptKind::Stage, within, slot_of(k.accesses[static_cast<std::size_t>(access)])});
   }
@@ -251,6 +255,12 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
   std::vector<Opt> opts;
   Ref given = kernel;
   if (!target.has_groups && target.vector_bytes > 0) kernel = place_windows(kernel, target, opts);
+  if (target.has(Op::DotBytes) && target.vector_bytes > 0 && !target.has_groups)
+    if (Ref loop = loop_of_bytes(kernel))
+      if (Ref words = dot_of_bytes(kernel, loop)) {
+        opts.push_back({OptKind::Dot, loop.range_id(), 0});
+        kernel = words;
+      }
   Kernel k(kernel);
   if (k.loops.empty()) return opts;
   double work = 1;

@@ -44,15 +44,30 @@ CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t
     const Access& access = k_.accesses[a];
     bool can = a < 64 && !access.store && moves_[a] & main_ && !(moves_[a] & reduction_mask() & ~main_) &&
                !t_.has_groups && slot_of(access) >= 0;
-    for (std::size_t b = 0; b < k_.accesses.size(); ++b)
-      if (b != a && slot_of(k_.accesses[b]) == slot_of(access)) can = false;
     for (std::size_t i = 0; i < k_.body; ++i) can &= k_.loops[i].src(0).is_const();
     stageable_.push_back(can);
   }
-  for (Ref r : k_.reduces) widest_ = std::max(widest_, static_cast<int>(itemsize(r.dtype())));
-  absl::flat_hash_set<Node*> fused;  // products that join an accumulator
-  for (Ref r : k_.reduces)
-    if (r.reduce_op() == Op::Add && r.src(0).is(Op::Mul) && t_.has(Op::MulAcc)) fused.insert(r.src(0).node());
+  // Products that join an accumulator.
+  absl::flat_hash_set<Node*> fused;
+  for (Ref r : k_.reduces) {
+    widest_ = std::max(widest_, static_cast<int>(itemsize(r.dtype())));
+    Ref v = r.src(0);
+    if (r.reduce_op() == Op::Add &&
+        ((v.is(Op::Mul) && is_float(v.dtype()) && t_.has(Op::MulAcc)) || v.is(Op::DotBytes)))
+      fused.insert(v.node());
+  }
+  std::uint64_t of_sums = 0;
+  for (bool all : {true, false})
+    for (Ref r : k_.reduces) {
+      std::uint64_t loops = masks.at(r.node()), closed = 0;
+      for (Node* s : r.srcs())
+        if (s->op == Op::Range) closed |= bit(static_cast<std::size_t>(k_.loop_of(s)));
+      if (closed != main_) continue;
+      if (all)
+        of_sums |= loops;
+      else if (loops != of_sums)
+        side_sums_.push_back(loops);
+    }
   auto order = toposort(k_.sink);
   absl::flat_hash_map<Node*, std::uint64_t> panels;  // nodes in the panels of accesses
   panels_.resize(k_.accesses.size());
@@ -62,23 +77,33 @@ CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t
     auto load = std::find_if(order.begin(), order.end(),
                              [&](Ref n) { return n.is(Op::Load) && same(n.src(0), k_.accesses[a].index); });
     Ref value = panel_value(*load, order, masks);
-    panels_[a].element_bytes = static_cast<double>(itemsize(value.dtype()));
-    for (Ref n : toposort(value)) {
-      panels[n.node()] |= bit(a);
-      for (std::size_t b = 0; b < k_.accesses.size(); ++b)
-        if (b != a && b < 64 && n.is(Op::Load) && same(n.src(0), k_.accesses[b].index)) {
-          panels_[a].accesses |= bit(b);
-          stageable_[b] = false;
-        }
+    auto held = toposort(value);
+    for (std::size_t b = 0; b < k_.accesses.size(); ++b) {
+      if (b == a) continue;
+      bool inside =
+          b < 64 && std::any_of(
+                        held.begin(), held.end(),
+                        [&](Ref n) { return n.is(Op::Load) && same(n.src(0), k_.accesses[b].index); });
+      if (inside) panels_[a].accesses |= bit(b);
+      if (!inside && slot_of(k_.accesses[b]) == slot_of(k_.accesses[a])) stageable_[a] = false;
     }
+    if (!stageable_[a]) {
+      panels_[a].accesses = 0;
+      continue;
+    }
+    panels_[a].element_bytes = static_cast<double>(itemsize(value.dtype()));
+    for (std::uint64_t rest = panels_[a].accesses; rest; rest &= rest - 1)
+      stageable_[static_cast<std::size_t>(std::countr_zero(rest))] = false;
+    for (Ref n : held) panels[n.node()] |= bit(a);
   }
   for (Ref n : order) {
     if (n.has(kElementwise) && !fused.contains(n.node()) && n.dtype() != DType::WeakInt &&
         !(n.has(kComparison) && n.src(0).dtype() == DType::WeakInt)) {
-      double w = n.is(Op::Div) || n.is(Op::Sqrt) ? 8
-                 : n.is(Op::Cast)                ? widens(n.src(0).dtype(), n.dtype()) ? 2 : 0.5
-                 : is_exact(n.op())              ? 1
-                                                 : 20;
+      double w = n.is(Op::Div) || n.is(Op::Sqrt)      ? 8
+                 : n.is(Op::Mul) && is_int(n.dtype()) ? 2
+                 : n.is(Op::Cast)                     ? widens(n.src(0).dtype(), n.dtype()) ? 2 : 0.5
+                 : is_exact(n.op())                   ? 1
+                                                      : 20;
       auto in = panels.find(n.node());
       work_.push_back(
           {masks.at(n.node()), w * share(masks.at(n.node())), in == panels.end() ? 0 : in->second});
@@ -245,7 +270,6 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     for (const Work& work : work_) all += arithmetic_of(work);
     work_in_memory = all > std::accumulate(direct.begin(), direct.end(), 0.0) ? 5 : 0.2;
   }
-  std::uint64_t in_panels = 0;  // accesses
   for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
     std::uint64_t mask = moves_[a];
     if (!stageable_[a] || !(mask & main_) || tile.lane >= static_cast<int>(k_.outputs)) continue;
@@ -262,11 +286,11 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
         (n * 0.5 + (near ? 0 : lines * 64 / t_.l2_bytes_per_cycle) + steps_of_staged(tile, a)) * shares_[a];
     if (staged >= in_place * 0.95) continue;
     out.staged |= bit(a);
-    in_panels |= panels_[a].accesses;
+    out.in_panels |= bit(a) | panels_[a].accesses;
     direct[a] = staged;
   }
   for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
-    if (a < 64 && in_panels >> a & 1) continue;
+    if (a < 64 && (out.in_panels & ~out.staged) >> a & 1) continue;
     memory += direct[a];
     bool lane_matters = tile.lane >= 0 && tile.lanes > 1 && moves_[a] >> tile.lane & 1;
     if (moves_[a] & main_ && !k_.accesses[a].store)
@@ -279,6 +303,10 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     double accumulators = copies_all, latency = 4, per_cycle = 2;
     bool lane_reduces = tile.lane >= 0 && k_.is_reduce(static_cast<std::size_t>(tile.lane));
     double chains = accumulators * (lane_reduces ? static_cast<double>(unroll_of(tile)) : 1);
+    for (std::uint64_t loops : side_sums_) {
+      registers += copies(loops);
+      arithmetic += copies(loops) * 0.5;
+    }
     arithmetic += accumulators * 0.5;
     arithmetic = std::max(arithmetic, accumulators * latency / std::min(chains, latency * per_cycle) /
                                           (chains < latency * per_cycle ? 1 : per_cycle));

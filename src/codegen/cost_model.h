@@ -31,8 +31,9 @@ class CostModel {
   std::int64_t lanes_for(std::size_t loop) const;
 
   struct Cost {
-    double cycles = 0;         // per element of the output, or of the reduction where there is one
-    std::uint64_t staged = 0;  // accesses that are better read from a panel
+    double cycles = 0;            // per element of the output, or of the reduction where there is one
+    std::uint64_t staged = 0;     // accesses that are better read from a panel, which is theirs
+    std::uint64_t in_panels = 0;  // and others that such a panel reads too
   };
   Cost cost(const Tile& tile) const;
 
@@ -68,8 +69,9 @@ class CostModel {
   std::vector<Panel> panels_;          // by access
   std::uint64_t works_in_panels_ = 0;  // accesses whose panels hold more than what is loaded
   std::vector<std::uint64_t> moves_;
-  std::vector<double> shares_;  // by access
-  std::uint64_t main_ = 0;      // loops of the longest reduction, which is the inner loop
+  std::vector<std::uint64_t> side_sums_;  // of the inner loop, that move with fewer loops than others
+  std::vector<double> shares_;            // by access
+  std::uint64_t main_ = 0;                // loops of the longest reduction, which is the inner loop
   double main_trips_ = 1;
   std::vector<bool> stageable_;  // by access
   double trips_ = 1;             // of the inner loop, in all

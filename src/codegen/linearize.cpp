@@ -298,6 +298,8 @@ class Linearizer {
     }
     if (reduce.reduce_op() == Op::Add && value.is(Op::Wmma) && splat_of(value.src(2)).is_const(0))
       return make(Op::Wmma, value.dtype(), {value.src(0), value.src(1), acc}, value->arg, value.lanes());
+    if (reduce.reduce_op() == Op::Add && value.is(Op::DotBytes) && splat_of(value.src(2)).is_const(0))
+      return alu(Op::DotBytes, {value.src(0), value.src(1), acc});
     if (reduce.reduce_op() == Op::Add && value.is(Op::Mul) && is_float(value.dtype()) &&
         target_.has(Op::MulAcc))
       return alu(Op::MulAcc, {value.src(0), value.src(1), acc});

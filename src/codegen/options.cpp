@@ -8,6 +8,7 @@
 #include <absl/container/flat_hash_set.h>
 #include <absl/container/inlined_vector.h>
 
+#include "codegen/dot.h"
 #include "codegen/kernel.h"
 #include "codegen/window.h"
 #include "ir/wmma.h"
@@ -287,8 +288,8 @@ MatrixLoops matrix_loops(Ref kernel, Ref k_loop, const TensorCore& core) {
 }
 
 std::string to_string(const Opt& opt) {
-  constexpr const char* kNames[] = {"split",   "upcast", "unroll", "lane",        "thread", "padto",
-                                    "reorder", "local",  "group",  "tensor core", "stage",  "window"};
+  constexpr const char* kNames[] = {"split", "upcast", "unroll",      "lane",  "thread", "padto", "reorder",
+                                    "local", "group",  "tensor core", "stage", "window", "dot"};
   return std::string(kNames[static_cast<int>(opt.kind)]) + "(" + std::to_string(opt.loop) + ", " +
          std::to_string(opt.amount) + ")";
 }
@@ -301,6 +302,11 @@ Ref apply(Ref kernel, const Opt& opt, const Target& target) {
     return w.kernel;
   }
   Ref loop = find_loop(kernel, opt.loop);
+  if (opt.kind == OptKind::Dot) {
+    Ref words = target.has(Op::DotBytes) ? dot_of_bytes(kernel, loop) : nullptr;
+    if (!words) refuse(opt, "no sum of products of bytes for such an instruction");
+    return words;
+  }
   RangeKind kind = loop.range_kind();
   bool output = kind == RangeKind::Loop, reduction = kind == RangeKind::Reduce;
   auto need = [&](bool fits) {
@@ -344,6 +350,7 @@ Ref apply(Ref kernel, const Opt& opt, const Target& target) {
       return tensor_core(kernel, loop, opt, target);
     case OptKind::Stage:
     case OptKind::Window:
+    case OptKind::Dot:
       break;
     case OptKind::PadTo: {
       need((output || reduction) && loop.src(0).is_const());

@@ -23,6 +23,7 @@ enum class OptKind : std::uint8_t {
   TensorCore,
   Stage,
   Window,
+  Dot,
 };
 
 /// An option on the loop with that id. Sizes that do not divide the loop pad it with exact masking.
@@ -54,6 +55,9 @@ std::string to_string(const Opt& opt);
 ///   Window  what is read from the buffer in slot `amount` in overlapping boxes is put into scratch memory,
 ///   with zeros
 ///           where its gate is false. Before every other option
+///   Dot     a sum of products of bytes over the loop becomes one of words, of four bytes each. Before all
+///   but
+///           Window
 Ref apply(Ref kernel, const Opt& opt, const Target& target);
 inline constexpr std::int64_t kWholeKernel = -1;
 

@@ -61,8 +61,9 @@ std::vector<Options> one_step_from(const Options& options, Ref kernel, const Tar
   };
   // What shapes the inner loop stands before what splits and orders the rest.
   auto after_tile = std::find_if(options.begin(), options.end(), [](const Opt& o) {
-    return o.kind != OptKind::Window && o.kind != OptKind::Lane && o.kind != OptKind::Upcast &&
-           o.kind != OptKind::Unroll && o.kind != OptKind::PadTo && o.kind != OptKind::TensorCore;
+    return o.kind != OptKind::Window && o.kind != OptKind::Dot && o.kind != OptKind::Lane &&
+           o.kind != OptKind::Upcast && o.kind != OptKind::Unroll && o.kind != OptKind::PadTo &&
+           o.kind != OptKind::TensorCore;
   });
   auto insert = [&](const Opt& o) {
     out.push_back(options);

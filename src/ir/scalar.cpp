@@ -64,6 +64,10 @@ std::int64_t eval_int(Op op, DType t, std::int64_t a, std::int64_t b, std::int64
       return static_cast<std::int64_t>(ua * ub);
     case Op::MulAcc:
       return static_cast<std::int64_t>(ua * ub + static_cast<U>(c));
+    case Op::DotBytes:
+      for (int i = 0; i < 32; i += 8)
+        c += static_cast<std::int64_t>(ua >> i & 255) * static_cast<std::int8_t>(ub >> i & 255);
+      return c;
     case Op::CDiv:
       return wide_unsigned ? static_cast<std::int64_t>(quotient(ua, ub)) : quotient(a, b);
     case Op::CMod:

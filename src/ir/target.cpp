@@ -61,7 +61,7 @@ void instruction_set(Target& t) {
     t.l2_bytes_per_cycle = 32;
     if (has(__builtin_cpu_supports("avx512fp16"), "avx512fp16")) t.computes.add(f16);
     has(__builtin_cpu_supports("avx512bf16"), "avx512bf16");
-    has(__builtin_cpu_supports("avx512vnni"), "avx512vnni");
+    if (has(__builtin_cpu_supports("avx512vnni"), "avx512vnni")) t.ops.add(Op::DotBytes);
   }
 }
 #elif defined(__aarch64__)
@@ -81,7 +81,7 @@ Target find_host() {
   t.language = "llvm";
   t.computes = kNumbers;
   t.stores = kStored;
-  t.ops = kExactOps - OpSet{Op::Threefry};
+  t.ops = kExactOps - OpSet{Op::Threefry, Op::DotBytes};
   t.max_lanes = 64;
   t.index = i64;  // what addresses are made of
   t.cores = available_cores();

@@ -53,9 +53,10 @@ std::string EnumSet<E>::text() const {
 
 /// The elementwise ops with exact results (see is_exact): what a device computes at least, or has decomposed.
 inline constexpr OpSet kExactOps = {
-    Op::Cast,     Op::Bitcast,  Op::Neg,   Op::Trunc, Op::Sqrt,  Op::Add,   Op::Sub,    Op::Mul,      Op::Div,
-    Op::FloorDiv, Op::FloorMod, Op::CDiv,  Op::CMod,  Op::Max,   Op::Min,   Op::And,    Op::Or,       Op::Xor,
-    Op::Shl,      Op::Shr,      Op::CmpLt, Op::CmpEq, Op::CmpNe, Op::Where, Op::MulAcc, Op::Threefry,
+    Op::Cast,  Op::Bitcast, Op::Neg,      Op::Trunc,    Op::Sqrt,     Op::Add,      Op::Sub,
+    Op::Mul,   Op::Div,     Op::FloorDiv, Op::FloorMod, Op::CDiv,     Op::CMod,     Op::Max,
+    Op::Min,   Op::And,     Op::Or,       Op::Xor,      Op::Shl,      Op::Shr,      Op::CmpLt,
+    Op::CmpEq, Op::CmpNe,   Op::Where,    Op::MulAcc,   Op::Threefry, Op::DotBytes,
 };
 inline constexpr DTypeSet kIntegers = {i8, u8, i16, u16, i32, u32, i64, u64};
 

@@ -230,6 +230,11 @@ class CWriter final : public ExactAlu {
   std::string fma(Shape s, const std::string& a, const std::string& b, const std::string& c) override {
     return emit(s, "__builtin_elementwise_fma({}, {}, {})", a, b, c);
   }
+  std::string dot_bytes(Shape s, const std::string& a, const std::string& b, const std::string& c) override {
+    int bits = vnni_bits(s);
+    if (!bits) return {};
+    return emit(s, "({})__builtin_ia32_vpdpbusd{}({}, {}, {})", type(s), bits, c, a, b);
+  }
 
  private:
   static DType by_size(std::size_t bytes, bool sign) {
@@ -358,7 +363,7 @@ class CRenderer {
       case Op::After:
         return;
       case Op::Range: {
-        std::string i = fmt::format("i{}", next_loop_++);
+        std::string i = fmt::format("k{}", next_loop_++);  // i8 is a type
         known_[n.node()] = i;
         w_.line("LOOP for ({} {} = 0; {} < {}; ++{}) {{", w_.type(shape(n)), i, i, value(n.src(0)), i);
         ++w_.depth;

@@ -100,6 +100,18 @@ std::string ExactAlu::int_alu(Op op, Shape s, const std::vector<Operand>& x, Ref
     }
     case Op::MulAcc:
       return binary(Prim::Add, s, binary(Prim::Mul, s, a, b), x[2].text);
+    case Op::DotBytes: {
+      if (std::string dot = dot_bytes(s, a, b, x[2].text); !dot.empty()) return dot;
+      std::string dot = x[2].text;
+      for (int down : {0, 8, 16, 24}) {
+        auto byte = [&](DType t, const std::string& v) {
+          return resize(s, t, resize({t, s.lanes}, i32, binary(Prim::LShr, s, v, integer(s, down)), false),
+                        t == i8);
+        };
+        dot = binary(Prim::Add, s, dot, binary(Prim::Mul, s, byte(u8, a), byte(i8, b)));
+      }
+      return dot;
+    }
     case Op::CDiv:
     case Op::CMod:
     case Op::FloorDiv:
@@ -230,6 +242,11 @@ std::string ExactAlu::float_max(Op op, Shape s, const Operand& a, const Operand&
                     binary(Prim::And, bits, x, y));
   }
   return unary(Prim::Bits, s, bits.dtype, joined);
+}
+
+int ExactAlu::vnni_bits(Shape s) const {
+  bool fits = s.lanes == 4 || s.lanes == 8 || s.lanes == 16;
+  return fits && target_.isa.find("avx512vnni") != std::string::npos ? s.lanes * 32 : 0;
 }
 
 // --- casts ---------------------------------------------------------------------------------------

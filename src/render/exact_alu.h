@@ -95,6 +95,8 @@ class ExactAlu {
   /// The op on operands of `from` (see eval_scalar), result `to`. `node` is the instruction, if it is one.
   std::string alu(Op op, Shape to, DType from, const std::vector<Operand>& s, Ref node = nullptr);
   const Target& target() const { return target_; }
+  /// Bits of the vector that vpdpbusd would take for the shape; 0 without it.
+  int vnni_bits(Shape s) const;
 
   /// A constant of s, the same in every lane.
   virtual std::string constant(Shape s, Scalar v) const = 0;
@@ -108,6 +110,9 @@ class ExactAlu {
                              bool exact = false) = 0;
   virtual std::string unary(Prim op, Shape to, DType from, const std::string& x) = 0;
   virtual std::string fma(Shape s, const std::string& a, const std::string& b, const std::string& c) = 0;
+  /// DotBytes by an instruction of the target; empty where there is none for the shape.
+  virtual std::string dot_bytes(Shape s, const std::string& a, const std::string& b,
+                                const std::string& c) = 0;
 
  private:
   std::string unary(Prim op, Shape s, const std::string& x) { return unary(op, s, s.dtype, x); }

@@ -122,4 +122,10 @@ std::string LlvmWriter::fma(Shape s, const std::string& a, const std::string& b,
   return emit("call {0} @llvm.fma.{1}({0} {2}, {0} {3}, {0} {4})", type(s), intrinsic_type(s), a, b, c);
 }
 
+std::string LlvmWriter::dot_bytes(Shape s, const std::string& a, const std::string& b, const std::string& c) {
+  int bits = vnni_bits(s);
+  if (!bits) return {};
+  return emit("call {0} @llvm.x86.avx512.vpdpbusd.{1}({0} {2}, {0} {3}, {0} {4})", type(s), bits, c, a, b);
+}
+
 }  // namespace pg::render

@@ -55,6 +55,7 @@ class LlvmWriter final : public ExactAlu {
   std::string binary(Prim op, Shape s, const std::string& a, const std::string& b, bool exact) override;
   std::string unary(Prim op, Shape to, DType from, const std::string& x) override;
   std::string fma(Shape s, const std::string& a, const std::string& b, const std::string& c) override;
+  std::string dot_bytes(Shape s, const std::string& a, const std::string& b, const std::string& c) override;
 
  private:
   int next_ = 0;

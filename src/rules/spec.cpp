@@ -105,6 +105,9 @@ Ref on_integral(const Match& m) { return elementwise(m, is_integral); }
 Ref on_u64(const Match& m) {
   return elementwise(m, [](DType t) { return t == DType::U64; });
 }
+Ref on_i32(const Match& m) {
+  return elementwise(m, [](DType t) { return t == DType::I32; });
+}
 Ref where_law(const Match& m) {
   if (m.root.src(0).dtype() != DType::Bool)
     return no(m, "its condition is " + type_text(m.root.src(0)) + ", not bool");
@@ -138,7 +141,7 @@ constexpr Rule kElementwiseLaws[] = {
     rule(any(Op::And), on_integral),  rule(any(Op::Or), on_integral),      rule(any(Op::Xor), on_integral),
     rule(any(Op::Shl), on_ints),      rule(any(Op::Shr), on_ints),         rule(any(Op::CmpLt), on_any),
     rule(any(Op::CmpEq), on_any),     rule(any(Op::CmpNe), on_any),        rule(any(Op::Threefry), on_u64),
-    rule(any(Op::Where), where_law),  rule(any(Op::MulAcc), on_numbers),
+    rule(any(Op::Where), where_law),  rule(any(Op::MulAcc), on_numbers),   rule(any(Op::DotBytes), on_i32),
 };
 
 // --- leaves that every stage has

@@ -173,6 +173,15 @@ Scalar apply_int(Op op, DType t, const Scalar* s) {
       return element(t, times(a, b));
     case Op::MulAcc:
       return element(t, static_cast<Wide>(static_cast<UWide>(times(a, b)) + static_cast<UWide>(c)));
+    case Op::DotBytes: {
+      Wide sum = c;
+      for (int byte = 0; byte < 4; ++byte) {
+        auto u = static_cast<std::uint8_t>(static_cast<UWide>(a) >> (8 * byte));
+        auto v = static_cast<std::int8_t>(static_cast<UWide>(b) >> (8 * byte));
+        sum += static_cast<Wide>(int{u} * int{v});
+      }
+      return element(t, sum);
+    }
     case Op::CDiv:
       return element(t, b == 0 ? 0 : a / b);
     case Op::CMod:

@@ -63,6 +63,8 @@ bool takes(Op op, DType t) {
       return is_int(t);
     case Op::Threefry:
       return t == u64;
+    case Op::DotBytes:
+      return t == i32;
     case Op::Sub:
     case Op::Neg:
     case Op::Trunc:

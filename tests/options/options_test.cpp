@@ -101,6 +101,29 @@ const Case kCases[] = {
       v = Load(Index(p1, (r0*8 + r1)*6 + r2))
       Sink(End(Store(Index(p0, r0), Reduce[Add](v + Cast.i32(r2), r1, r2)), r0)))",
      {6, 288}},
+    {"product with scaled bytes",
+     R"(
+      p0 = Param.f32[0]((168,))
+      p1 = Param.f32[1]((108,))
+      p2 = Param.i8[2]((126,))
+      p3 = Param.f32[3]((42,))
+      r0 = Range[0, loop](12)
+      r1 = Range[1, loop](14)
+      r2 = Range[2, reduce](9)
+      w = Cast.f32(Load(Index(p2, r2*14 + r1)))*Load(Index(p3, r2/3*14 + r1))
+      Sink(End(Store(Index(p0, r0*14 + r1), Reduce[Add](Load(Index(p1, r0*9 + r2))*w, r2)), r0, r1)))",
+     {168, 108, 126, 42}},
+    {"product of bytes",
+     R"(
+      p0 = Param.i32[0]((168,))
+      p1 = Param.i8[1]((228,))
+      p2 = Param.i8[2]((266,))
+      r0 = Range[0, loop](12)
+      r1 = Range[1, loop](14)
+      r2 = Range[2, reduce](19)
+      v = Cast.i32(Load(Index(p1, r0*19 + r2)))*Cast.i32(Load(Index(p2, r2*14 + r1)))
+      Sink(End(Store(Index(p0, r0*14 + r1), Reduce[Add](v, r2)), r0, r1)))",
+     {168, 228, 266}},
 };
 
 std::vector<Array> data(Ref kernel, const Case& c, unsigned seed) {
@@ -406,6 +429,101 @@ TEST(MatrixUnit, GivesWhatTheLoopsGive) {
     EXPECT_TRUE(
         std::any_of(linear.srcs().begin(), linear.srcs().end(), [](Node* x) { return x->op == Op::Wmma; }));
     EXPECT_EQ(interpreted(kernel, options, buffers, gpu)[0].bits, plain[0].bits) << text(options);
+  }
+}
+
+// Bytes of every sign and size in words of four, whatever their number, behind a gate and not.
+TEST(Bytes, GiveAsWordsWhatTheyGiveAlone) {
+  std::mt19937 random(9);
+  Target target = Target::host_cpu();
+  target.ops.add(Op::DotBytes);
+  for (auto [left, right] : {std::pair(i8, i8), std::pair(u8, i8), std::pair(i8, u8)})
+    for (std::int64_t k : {8, 19, 70})
+      for (bool gate : {false, true}) {
+        constexpr std::int64_t m = 5, n = 18;
+        GraphScope scope;
+        Ref p0 = param(0, i32, shape_node(Dims(std::array{m * n}))),
+            p1 = param(1, left, shape_node(Dims(std::array{m * k}))),
+            p2 = param(2, right, shape_node(Dims(std::array{k * n})));
+        Ref i = range(0, RangeKind::Loop, idx(m)), j = range(1, RangeKind::Loop, idx(n)),
+            l = range(2, RangeKind::Reduce, idx(k));
+        auto read = [](Ref p, Ref at) {
+          return cast(make(Op::Load, p.dtype(), {make(Op::Index, p.dtype(), {p, at})}), i32);
+        };
+        Ref product = read(p1, i * k + l) * read(p2, l * n + j);
+        if (gate) product = where(i + j < l + 7, product, int_const(i32, 0));
+        Ref sum = make(Op::Reduce, i32, {product, l}, reduce_arg(Op::Add));
+        Ref stored = make(Op::Store, DType::Void, {make(Op::Index, i32, {p0, i * n + j}), sum});
+        UOp kernel = sink(std::vector<Ref>{make(Op::End, DType::Void, {stored, i, j})});
+        std::vector<Array> buffers{Array(i32, m * n), Array(left, static_cast<std::size_t>(m * k)),
+                                   Array(right, static_cast<std::size_t>(k * n))};
+        for (Array& a : buffers)
+          for (std::uint64_t& bits : a.bits)
+            bits = std::array<std::uint64_t, 5>{0, 127, 128, 255, random() % 256}[random() % 5];
+        std::vector<Array> plain = interpreted(kernel, {}, buffers, target);
+        for (int round = 0; round < 4; ++round) {
+          std::vector<Opt> options{{OptKind::Dot, 2, 0}};
+          if (round == 3) {
+            options = choose_options(kernel, target);
+            EXPECT_EQ(k >= 16, !options.empty() && options[0].kind == OptKind::Dot) << text(options);
+          } else if (round > 0) {
+            Ref so_far = apply(kernel, options[0], target);
+            for (int tries = 0; tries < 2 * round; ++tries) draw(random, so_far, options, false);
+            for (std::int64_t slot : {1, 2}) options.push_back({OptKind::Stage, kWholeKernel, slot});
+          }
+          SCOPED_TRACE(text(options));
+          Ref linear = lower_with(kernel, options, target);
+          bool dot = std::any_of(linear.srcs().begin(), linear.srcs().end(),
+                                 [](Node* x) { return x->op == Op::DotBytes; });
+          EXPECT_TRUE(dot || k < 16);
+          test::expect_all(linear, buffers, plain, {}, false, target);
+        }
+      }
+  GraphScope scope;
+  Target without = target;
+  without.ops.remove(Op::DotBytes);
+  const Case& bytes = *std::find_if(std::begin(kCases), std::end(kCases), [](const Case& each) {
+    return each.name == std::string("product of bytes");
+  });
+  UOp kernel = parse(bytes.text);
+  EXPECT_THROW(apply(kernel, {OptKind::Dot, 2, 0}, without), ValueError);
+  EXPECT_THROW(apply(parse(kCases[2].text), {OptKind::Dot, 2, 0}, target), ValueError);
+}
+
+// What moves with nothing but the loops of a factor is done once, in its panel: no bytes are made floats
+// where they are multiplied.
+TEST(Panels, HoldWhatIsMultiplied) {
+  constexpr std::int64_t n = 256;
+  for (bool scaled : {false, true}) {
+    GraphScope scope;
+    DType narrow = scaled ? i8 : bf16;
+    Ref p0 = param(0, f32, shape_node(Dims(std::array{n * n}))),
+        p1 = param(1, f32, shape_node(Dims(std::array{n * n}))),
+        p2 = param(2, narrow, shape_node(Dims(std::array{n * n}))),
+        p3 = param(3, f32, shape_node(Dims(std::array{n * n / 32})));
+    Ref i = range(0, RangeKind::Loop, idx(n)), j = range(1, RangeKind::Loop, idx(n)),
+        l = range(2, RangeKind::Reduce, idx(n));
+    auto read = [](Ref p, Ref at) {
+      return make(Op::Load, p.dtype(), {make(Op::Index, p.dtype(), {p, at})});
+    };
+    Ref weight = cast(read(p2, l * n + j), f32);
+    if (scaled) weight = weight * read(p3, l / idx(32) * n + j);
+    Ref sum = make(Op::Reduce, f32, {read(p1, i * n + l) * weight, l}, reduce_arg(Op::Add));
+    Ref stored = make(Op::Store, DType::Void, {make(Op::Index, f32, {p0, i * n + j}), sum});
+    UOp kernel = sink(std::vector<Ref>{make(Op::End, DType::Void, {stored, i, j})});
+    Target target = Target::host_cpu();
+    std::vector<Opt> options = choose_options(kernel, target);
+    Ref linear = lower_with(kernel, options, target);
+    // No loop has both a cast and a multiplication that joins a sum.
+    std::vector<std::pair<int, int>> loops(1);
+    for (Node* x : linear.srcs()) {
+      if (x->op == Op::Range) loops.emplace_back(0, 0);
+      if (x->op == Op::Cast && x->dtype == f32) ++loops.back().first;
+      if (x->op == Op::MulAcc) ++loops.back().second;
+      if (x->op != Op::End) continue;
+      EXPECT_TRUE(!loops.back().first || !loops.back().second) << text(options);
+      loops.pop_back();
+    }
   }
 }
 

@@ -18,6 +18,7 @@ inline std::vector<Op> ops_of(DType t, const Target& target) {
   for (int k = 0; k < kOpCount; ++k) {
     auto op = static_cast<Op>(k);
     if (!is_exact(op) || op == Op::Cast || op == Op::Bitcast || op == Op::Threefry) continue;
+    if (op == Op::DotBytes && t != i32) continue;
     bool whole = op == Op::FloorDiv || op == Op::FloorMod || op == Op::CDiv || op == Op::CMod ||
                  op == Op::And || op == Op::Or || op == Op::Xor || op == Op::Shl || op == Op::Shr;
     bool real = op == Op::Div || op == Op::Sqrt;

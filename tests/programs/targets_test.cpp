@@ -11,7 +11,7 @@ Target plain() {
   Target t = Target::host_cpu();
   t.computes.remove(f16);
   t.converts = {};
-  t.ops.remove(Op::MulAcc);
+  t.ops = t.ops - OpSet{Op::MulAcc, Op::DotBytes};
   t.vector_bytes = 16;
   t.masked_bytes = t.gather_bytes = 0;
   return t;
@@ -119,12 +119,12 @@ void e_64(void* const* buffers, const i64* vars, i64 thread, void* scratch) {
   i64 v0 = vars[0];
   f32_m* p1 = buffers[1];
   f32_m* p0 = buffers[0];
-  LOOP for (i64 i0 = 0; i0 < v0; ++i0) {
-    f32 v1 = p1[i0];
+  LOOP for (i64 k0 = 0; k0 < v0; ++k0) {
+    f32 v1 = p1[k0];
     u8 v2 = ((f32)0x0p+0f) > v1;
     f32 v3 = v2 ? ((f32)0x0p+0f) : v1;
     f32 v4 = (f32)(v3 + ((f32)0x0p+0f));
-    p0[i0] = v4;
+    p0[k0] = v4;
   }
 }
 )"),

@@ -12,8 +12,10 @@ namespace pg::runtime {
 namespace {
 
 // Freestanding, because nothing is linked in; no contraction, because an elementwise operation rounds once;
-// no tables for unwinding, because kernels call nothing.
+// no tables for unwinding, because kernels call nothing. No vectors but those of the program: clang 19 makes
+// wrong ones of sums of products of bytes.
 constexpr const char* kFlags[] = {"-O2",
+                                  "-fno-slp-vectorize",
                                   "-march=native",
                                   "-std=c11",
                                   "-ffreestanding",
