@@ -89,14 +89,44 @@ Opt threads(const Kernel& k, const Target& target) {
 
 // How many tiles of `n` to run through before the next panel of the other operand: few enough for their rows
 // to stay in the cache, many enough to pay for the panel, and none left over where that can be.
-std::int64_t block_of(std::int64_t n, double bytes_of_tile, const Target& target) {
+// All of them where they fit, or two blocks would do but a panel of the other operand is far from the core.
+std::int64_t block_of(std::int64_t n, double bytes_of_tile, bool far, const Target& target) {
+  constexpr std::int64_t kMost = 12;
   auto most = static_cast<std::int64_t>(static_cast<double>(target.l2) / 2 / bytes_of_tile);
-  if (n <= most) return n;  // each panel is read once and left
-  most = std::clamp<std::int64_t>(most, 1, 12);
+  if (n <= most || (far && n <= 2 * kMost)) return n;
+  most = std::clamp<std::int64_t>(most, 1, kMost);
   std::int64_t best = most, waste = tiles_of(n, most) * most - n;
   for (std::int64_t per = most - 1; per >= std::max<std::int64_t>(1, most / 2); --per)
     if (std::int64_t w = tiles_of(n, per) * per - n; w < waste) best = per, waste = w;
   return best;
+}
+
+// How much of a loop a tile takes at a time.
+std::int64_t amount_of(const Tile& t, int loop) {
+  std::int64_t n = loop == t.lane ? t.lanes : 1;
+  for (std::size_t i = 0; i < 2; ++i)
+    if (t.loop[i] == loop) n *= t.amount[i];
+  return n;
+}
+
+// Without panels: outermost the loop in whose turns the least is read again, where the cache does not hold
+// it.
+void order_loops(const Kernel& k, const CostModel& model, const Tile& t, const Target& target,
+                 std::vector<Opt>& opts) {
+  auto again = [&](std::size_t loop) {
+    double bytes = 0;
+    for (std::size_t a = 0; a < k.accesses.size(); ++a)
+      if (!k.accesses[a].store && !(model.loops_of(a) >> loop & 1))
+        bytes += model.panel_elements(a) * static_cast<double>(itemsize(k.accesses[a].dtype));
+    return bytes;
+  };
+  std::size_t best = 0;
+  for (std::size_t i = 0; i < k.outputs; ++i) {
+    if (!fixed(k.loops[i])) return;
+    if (tiles_of(k.extent(i), amount_of(t, static_cast<int>(i))) > 1 && again(i) < again(best) / 2) best = i;
+  }
+  if (best && again(0) > static_cast<double>(target.l2) / 2)
+    opts.push_back({OptKind::Reorder, k.loops[best].range_id(), 0});
 }
 
 // Threads, the order of loops, and panels. `opts` holds what makes the tile.
@@ -113,13 +143,9 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
   auto moves = [&](int access, int loop) {
     return model.loops_of(static_cast<std::size_t>(access)) >> loop & 1;
   };
-  auto amount_of = [&](int loop) {
-    std::int64_t n = loop == t.lane ? t.lanes : 1;
-    for (std::size_t i = 0; i < 2; ++i)
-      if (t.loop[i] == loop) n *= t.amount[i];
-    return n;
+  auto left = [&](int loop) {
+    return tiles_of(k.extent(static_cast<std::size_t>(loop)), amount_of(t, loop));
   };
-  auto left = [&](int loop) { return tiles_of(k.extent(static_cast<std::size_t>(loop)), amount_of(loop)); };
   double reduction = 1;
   for (std::size_t i = k.outputs; i < k.body; ++i) reduction *= static_cast<double>(k.extent(i));
 
@@ -137,10 +163,10 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
   bool blocked = rows >= 0 && lane_left && wide >= 0 && !moves(wide, rows) && (narrow >= 0 || far);
   bool one_block = false;  // each part of the wide panel is filled, used and left
   if (blocked) {
-    double bytes = static_cast<double>(amount_of(rows)) * reduction *
+    double bytes = static_cast<double>(amount_of(t, rows)) * reduction *
                    (narrow >= 0 ? model.panel_element_bytes(static_cast<std::size_t>(narrow))
                                 : static_cast<double>(itemsize(k.accesses[0].dtype)));
-    std::int64_t per = block_of(left(rows), bytes, target);
+    std::int64_t per = block_of(left(rows), bytes, far, target);
     if (per > 1 && per < left(rows)) opts.push_back({OptKind::Split, id(rows), per});
     opts.push_back({OptKind::Reorder, id(t.lane), 0});
     one_block = per >= left(rows);
@@ -173,7 +199,7 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
     if (access < 0) continue;
     std::int64_t within = kWholeKernel;
     if (access == narrow && blocked && moves(narrow, rows))
-      within = id(rows);
+      within = one_block ? kWholeKernel : id(rows);
     else if (blocked && (one_block || bytes_of(access) > kMostScratch))
       within = id(t.lane);
     opts.push_back({OptKind::Stage, within, slot_of(k.accesses[static_cast<std::size_t>(access)])});
@@ -296,7 +322,9 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
     place_items(tiled(), target, opts);
   else if (found.cost.staged)
     place_panels(k, model, found, parallel, target, opts);
-  else if (parallel)
+  else if (model.has_reduction() && !matrices && target.vector_bytes > 0)
+    order_loops(k, model, found.tile, target, opts);
+  if (!target.has_groups && !found.cost.staged && parallel)
     if (Opt o = threads(Kernel(tiled()), target); o.amount) opts.push_back(o);
   return opts;
 }

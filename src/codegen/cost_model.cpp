@@ -103,7 +103,8 @@ CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t
                  : n.is(Op::Mul) && is_int(n.dtype()) ? 2
                  : n.is(Op::Cast)                     ? widens(n.src(0).dtype(), n.dtype()) ? 2 : 0.5
                  : is_exact(n.op())                   ? 1
-                                                      : 20;
+                 : n.is(Op::Erf) || n.is(Op::Tanh) || n.is(Op::Pow) ? 60
+                                                                    : 20;
       auto in = panels.find(n.node());
       work_.push_back(
           {masks.at(n.node()), w * share(masks.at(n.node())), in == panels.end() ? 0 : in->second});
@@ -156,7 +157,10 @@ double CostModel::steps_of_staged(const Tile& tile, std::size_t access) const {
   if (lanes_move)
     contiguous = a.strides[static_cast<std::size_t>(tile.lane)].regular &&
                  a.strides[static_cast<std::size_t>(tile.lane)].value == 1;
-  double each = contiguous ? 0.4 : 2, lanes = static_cast<double>(t_.lanes_of(f32));
+  double each = contiguous                          ? 0.4
+                : lanes_move && t_.gathers(a.dtype) ? 1.2
+                                                    : 2,
+         lanes = static_cast<double>(t_.lanes_of(f32));
   const Panel& panel = panels_[access];
   each += 0.5 * panel.instructions / lanes + 0.25 * std::popcount(panel.accesses);
   double turns = trips_ / static_cast<double>(tile.lanes * tile.amount[0] * tile.amount[1]);
@@ -170,7 +174,19 @@ double CostModel::misses(const Tile& tile, std::size_t access) const {
   auto inner = static_cast<std::size_t>(std::bit_width(main_) - 1);
   auto size = static_cast<double>(itemsize(a.dtype));
   double step = std::abs(static_cast<double>(a.strides[inner].value)) * size;
-  if (!a.strides[inner].regular || tile.lane == static_cast<int>(inner)) return 0;
+  if (!a.strides[inner].regular) return 0;
+  if (tile.lane == static_cast<int>(inner)) {
+    // Rows that other copies read again, from further away than the nearest cache.
+    double rows = 1;
+    for (std::size_t i = 0; i < 2; ++i)
+      if (tile.loop[i] >= 0 && moves_[access] >> tile.loop[i] & 1)
+        rows *= static_cast<double>(tile.amount[i]);
+    bool again = ~moves_[access] & (bit(k_.outputs) - 1);
+    double bytes = static_cast<double>(k_.extent(inner)) * size;
+    return again && rows * bytes > static_cast<double>(t_.l1) / 2
+               ? rows * static_cast<double>(tile.lanes) * size / t_.l2_bytes_per_cycle
+               : 0;
+  }
   // Copies that are neighbours in memory share lines, and lines that are neighbours come cheaper.
   double runs = 1, length = 1;
   auto spread = [&](int loop, double amount) {
@@ -257,8 +273,11 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     if (ragged(mask)) each += 1.5;
     return (copies(mask) * each + (mask & main_ ? misses(tile, a) : 0)) * shares_[a];
   };
+  // What stands outside of lanes that add up happens once for all of them.
+  bool lanes_add = tile.lane >= 0 && main_ >> tile.lane & 1;
   auto arithmetic_of = [&](const Work& work) {
     bool vector = tile.lane >= 0 && work.loops >> tile.lane & 1;
+    if (lanes_add && !(work.loops & main_)) return copies(work.loops) * work.instructions * 0.3 * lanes;
     return copies(work.loops) * work.instructions * (vector || tile.lanes == 1 ? 0.5 : 0.3);
   };
   absl::InlinedVector<double, 8> direct;
