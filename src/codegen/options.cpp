@@ -226,7 +226,7 @@ Ref stage(Ref kernel, const Opt& opt) {
     add({RangeKind::Reduce, RangeKind::Unroll});
     add({RangeKind::Upcast});
     add({RangeKind::Lane});
-    if (srcs.size() == 1) refuse(opt, "nothing there is read twice");
+    if (srcs.size() == 1) continue;
     // Without lanes the panel lies as its source does, so that it is filled by whole vectors.
     if (srcs.back().range_kind() != RangeKind::Lane) {
       auto access = std::find_if(k.accesses.begin(), k.accesses.end(),
@@ -243,7 +243,7 @@ Ref stage(Ref kernel, const Opt& opt) {
     staged.emplace_back(value,
                         make(Op::Stage, value.dtype(), 1, srcs, Arg{.i = static_cast<int>(Place::Scratch)}));
   }
-  if (staged.empty()) refuse(opt, "no buffer in that slot is read");
+  if (staged.empty()) refuse(opt, "no buffer in that slot is read twice");
   return substitute(kernel, staged);
 }
 
