@@ -260,12 +260,12 @@ void place_tile(const Kernel& k, const CostModel& model, const Tile& tile, std::
   }
 }
 
-// One of several nests: the loops that they share stay as they are.
-void place_nest(Ref nest, const Kernel& whole, std::uint64_t shared, const Target& target,
+// One of several nests: loops that another turns in stay as they are.
+void place_nest(Ref nest, const Kernel& whole, std::uint64_t outer, const Target& target,
                 std::vector<Opt>& opts) {
   Kernel k(nest);
   for (std::size_t i = 0; i < k.outputs; ++i)
-    if (shared >> whole.loop_of(k.loops[i]) & 1) k.pinned |= std::uint64_t{1} << i;
+    if (outer >> whole.loop_of(k.loops[i]) & 1) k.pinned |= std::uint64_t{1} << i;
   CostModel model(k, target);
   place_tile(k, model, best_tile(k, model).tile, opts);
 }
@@ -291,7 +291,7 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
       place_tile(k, model, found.tile, opts);
     } else {
       found = {};
-      for (Ref nest : nests.kernels) place_nest(nest, k, nests.shared, target, opts);
+      for (Ref nest : nests.kernels) place_nest(nest, k, nests.outer, target, opts);
     }
   }
   auto tiled = [&] {

@@ -38,8 +38,11 @@ Nests nests_of(const Kernel& k) {
     g->reduces.push_back(r);
   }
   out.shared = k.shared;
-  for (const Group& g : groups) out.shared &= g.within;
-  bool more = out.shared != outputs;
+  for (const Group& g : groups) {
+    out.shared &= g.within;
+    out.outer |= g.within;
+  }
+  bool more = out.outer != outputs || k.shared != outputs;
   if (groups.empty() || groups.size() + more < 2) return {};
 
   // What another nest finds is a number here.

@@ -8,11 +8,12 @@
 
 namespace pg::codegen {
 
-/// The nests of a kernel, each as a kernel of its own whose loops have the numbers they have in the whole,
-/// and the loops that all of them share, as a mask over Kernel::loops. One nest alone: none.
+/// The nests of a kernel, each as a kernel of its own whose loops have the numbers they have in the whole;
+/// the output loops that all of them share, and those in whose turns one stands, as masks over Kernel::loops.
+/// One nest alone: none.
 struct Nests {
   std::vector<Ref> kernels;
-  std::uint64_t shared = 0;
+  std::uint64_t shared = 0, outer = 0;
 };
 Nests nests_of(const Kernel& kernel);
 

@@ -16,7 +16,6 @@ constexpr std::size_t kReach = 48;          // calls between two that may become
 constexpr std::size_t kEnds = 8;            // stores of a kernel
 constexpr std::int64_t kLoops = 24;         // ranges of a kernel
 constexpr std::int64_t kWorkOfOne = 32768;  // iterations that one thread does alone
-constexpr std::int64_t kLargeProduct = 1 << 18;
 
 using Pairs = absl::InlinedVector<std::pair<Ref, Ref>, 8>;
 
@@ -250,8 +249,7 @@ void collect(Work& work) {
       most = std::max(most, inner);
       Ref value = n.src(0);
       while (value.is(Op::Cast) || value.is(Op::Where)) value = value.src(value.is(Op::Where) ? 1 : 0);
-      if (n.reduce_op() == Op::Add && value.is(Op::Mul) &&
-          inner * turns(loops_of(longest(work.root))) >= kLargeProduct) {
+      if (n.reduce_op() == Op::Add && value.is(Op::Mul)) {
         // A product of two tables: each moves with a loop that the other does not.
         auto loops_in = [](Ref x) {
           absl::flat_hash_set<Node*> found;
