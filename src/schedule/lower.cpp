@@ -204,7 +204,7 @@ Schedule Planner::finish(const std::vector<int>& order) {
   for (std::size_t i = 0; i < params_; ++i) kept.insert(static_cast<std::int64_t>(i));
   for (Ref r : roots_)
     if (auto it = buffer_.find(r.node()); it != buffer_.end()) kept.insert(it->second);
-  drop_dead_stores(works, kept);
+  drop_dead_stores(works, std::move(kept));
   absl::InlinedVector<Ref, 16> calls;
   for (const Work& w : works) calls.push_back(call_of(w));
   out.linear = make(Op::Linear, DType::Void, 1, calls);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rewrite/rewrite.h"
+#include "rules/symbolic.h"
 
 namespace pg::schedule {
 namespace {
@@ -208,7 +209,7 @@ class Merger {
       srcs.insert(srcs.end(), order.begin(), order.end());
       e = make(Op::End, DType::Void, 1, srcs);
     }
-    return sink(ends);
+    return rewrite(sink(ends), rules::symbolic(), {.name = "simplify merged"});
   }
 
   // Whether a kernel should run row by row: there are rows enough for all threads, or little work in all, and
@@ -273,17 +274,25 @@ void collect(Work& work) {
 
 void merge_kernels(std::vector<Work>& works, const TargetOf& targets) { Merger(works, targets).run(); }
 
-void drop_dead_stores(std::vector<Work>& works, const absl::flat_hash_set<std::int64_t>& kept) {
-  absl::flat_hash_set<std::int64_t> read = kept;
-  for (const Work& w : works) read.insert(w.reads.begin(), w.reads.end());
-  for (Work& w : works) {
-    if (!w.root.is(Op::Sink) || w.root.nsrc() < 2) continue;
-    absl::InlinedVector<Ref, 8> ends;
-    for (Node* e : w.root.srcs())
-      if (read.contains(slot_of(store_of(e).src(0)))) ends.emplace_back(e);
-    if (static_cast<int>(ends.size()) == w.root.nsrc()) continue;
-    w.root = sink(ends);
+void drop_dead_stores(std::vector<Work>& works, absl::flat_hash_set<std::int64_t> read) {
+  for (std::size_t k = works.size(); k-- > 0;) {
+    Work& w = works[k];
+    if (w.root.is(Op::Sink)) {
+      absl::InlinedVector<Ref, 8> ends;
+      for (Node* e : w.root.srcs())
+        if (read.contains(slot_of(store_of(e).src(0)))) ends.emplace_back(e);
+      if (ends.empty()) {
+        w = {};
+        continue;
+      }
+      if (static_cast<int>(ends.size()) < w.root.nsrc()) {
+        w = {.root = sink(ends), .device = w.device, .next_range = w.next_range};
+        collect(w);
+      }
+    }
+    read.insert(w.reads.begin(), w.reads.end());
   }
+  std::erase_if(works, [](const Work& w) { return !w.root; });
 }
 
 }  // namespace pg::schedule

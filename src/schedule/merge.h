@@ -34,7 +34,7 @@ void collect(Work& work);
 /// Makes one of kernels that run through the same elements, or one through the rows of the other.
 void merge_kernels(std::vector<Work>& works, const TargetOf& targets);
 
-/// Takes out of kernels with several stores those that nobody reads; `kept` are slots to be read later.
-void drop_dead_stores(std::vector<Work>& works, const absl::flat_hash_set<std::int64_t>& kept);
+/// Takes out the stores that nobody reads; `read` are the slots that are read later.
+void drop_dead_stores(std::vector<Work>& works, absl::flat_hash_set<std::int64_t> read);
 
 }  // namespace pg::schedule
