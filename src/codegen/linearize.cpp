@@ -41,11 +41,11 @@ class Linearizer {
     };
     std::vector<Item> items;
   };
-  // Reductions over the same loops, run together; or the loops that fill a panel.
+  // Reductions over the same loops, run together, and stores to scratch memory in them; or the loops that
+  // fill a panel alone.
   struct Group {
     std::vector<Ref> members;
     std::vector<int> scopes;  // of its loops, outermost first
-    bool fills() const { return members[0].is(Op::End); }
   };
 
   static int values_of(Ref n) { return rules::first_range(n); }
@@ -88,8 +88,8 @@ class Linearizer {
       if ((!n.is(Op::Reduce) && !n.is(Op::End)) || placed_.contains(n.node()) || values_of(n) == n.nsrc())
         continue;
       int g = -1;
-      for (std::size_t i = 0; i < groups_.size() && n.is(Op::Reduce); ++i)
-        if (!groups_[i].fills() && same_loops(n, groups_[i].members[0])) g = static_cast<int>(i);
+      for (std::size_t i = 0; i < groups_.size(); ++i)
+        if (same_loops(n, groups_[i].members[0])) g = static_cast<int>(i);
       if (g < 0) {
         g = static_cast<int>(groups_.size());
         groups_.emplace_back();
@@ -251,7 +251,9 @@ class Linearizer {
   }
 
   void emit_group(Group& g) {
-    std::vector<Ref> reduces = g.fills() ? std::vector<Ref>() : g.members;
+    std::vector<Ref> reduces;
+    for (Ref n : g.members)
+      if (n.is(Op::Reduce)) reduces.push_back(n);
     std::vector<Refs> accs(reduces.size());
     // Values of one turn wait for each other in one accumulator: each gets its own where there are few.
     constexpr int kMostAccs = 16;

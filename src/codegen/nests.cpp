@@ -45,8 +45,10 @@ Nests nests_of(const Kernel& k) {
   bool more = out.outer != outputs || k.shared != outputs;
   if (groups.empty() || groups.size() + more < 2) return {};
 
-  // What another nest finds is a number here.
+  // What another nest finds is a number here, and what it has filled is memory.
   Pairs found;
+  for (Ref n : toposort(k.sink))
+    if (n.is(Op::After)) found.emplace_back(n, n.src(0));
   for (const Group& g : groups)
     for (Ref r : g.reduces) found.emplace_back(r, scalar_param(slot++, r.dtype(), 0, 0));
   auto others = [&](Ref root) {
