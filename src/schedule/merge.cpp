@@ -121,32 +121,28 @@ class Merger {
     auto taken = [&](Node* r) {
       return std::any_of(same_loop.begin(), same_loop.end(), [&](auto& p) { return p.second.node() == r; });
     };
-    // What a stores and b reads says it.
+    // What a stores and b reads says it: the access that moves with the most of them.
     Ref end;
     for (Node* e : a.root.srcs())
       if (has(b.reads, slot_of(store_of(e).src(0))) && (!end || Ref(e).nsrc() > end.nsrc())) end = e;
     if (end) {
       Ref stored = store_of(end).src(0);
-      Strides to, from;
+      Strides to;
       if (stored.nsrc() > 2 || !linear(stored.src(1), 1, to)) return false;
-      auto load =
-          std::find_if(b.loads.begin(), b.loads.end(), [&](Ref l) { return slot_of(l) == slot_of(stored); });
-      if (!linear(load->src(1), 1, from)) return false;
-      for (Node* r : loops_of(end)) {
-        auto t = std::find_if(to.begin(), to.end(), [&](auto& s) { return s.first == r; });
-        if (t == to.end()) return false;
-        auto f = std::find_if(from.begin(), from.end(), [&](auto& s) {
-          return s.second == t->second && Ref(s.first).src(0).node() == Ref(r).src(0).node() &&
-                 contains(of_b, s.first) && !taken(s.first);
-        });
-        if (f == from.end()) return false;
-        same_loop.emplace_back(r, f->first);
+      for (Ref load : b.loads) {
+        Strides from;
+        if (slot_of(load) != slot_of(stored) || !linear(load.src(1), 1, from)) continue;
+        Pairs found;
+        for (Node* r : loops_of(end))
+          if (Node* f = moves_like(r, to, from); f && contains(of_b, f)) found.emplace_back(r, f);
+        if (found.size() > same_loop.size()) same_loop = found;
       }
     }
     // The rest, if there is any on both sides, in order.
     absl::InlinedVector<Node*, 8> rest_a, rest_b;
     for (Node* r : of_a)
-      if (!end || !contains(loops_of(end), r)) rest_a.push_back(r);
+      if (std::none_of(same_loop.begin(), same_loop.end(), [&](auto& p) { return p.first.node() == r; }))
+        rest_a.push_back(r);
     for (Node* r : of_b)
       if (!taken(r)) rest_b.push_back(r);
     if (!end && rest_a.size() != rest_b.size()) return false;
@@ -174,14 +170,14 @@ class Merger {
         renamed.emplace_back(n, range(n.range_id() + b.next_range, n.range_kind(), n.src(0)));
     Ref first = substitute(a.root, renamed);
 
-    // What a stored, b has at hand; nothing else may be read of it.
+    // What a stored, b has at hand, or computes again for another element of the same row.
     Pairs values;
     for (Ref load : b.loads)
       for (Node* e : first.srcs()) {
-        Ref store = store_of(e);
-        if (slot_of(store.src(0)) != slot_of(load)) continue;
-        if (!same(store.src(0), load) || load.nsrc() > 2) return nullptr;
-        values.emplace_back(make(Op::Load, load.dtype(), {load}), store.src(1));
+        if (slot_of(store_of(e).src(0)) != slot_of(load)) continue;
+        Ref value = value_at(e, load, shared);
+        if (!value) return nullptr;
+        values.emplace_back(make(Op::Load, load.dtype(), {load}), value);
       }
     Ref second = substitute(b.root, values);
     // What is written in place is read where it is written, and before.
@@ -210,6 +206,42 @@ class Merger {
       e = make(Op::End, DType::Void, 1, srcs);
     }
     return rewrite(sink(ends), rules::symbolic(), {.name = "simplify merged"});
+  }
+
+  // The range that an access moves with as another one does with r.
+  static Node* moves_like(Node* r, const Strides& one, const Strides& other) {
+    auto t = std::find_if(one.begin(), one.end(), [&](auto& s) { return s.first == r; });
+    if (t == one.end()) return nullptr;
+    auto f = std::find_if(other.begin(), other.end(),
+                          [&](auto& s) { return s.second == t->second && s.first->src[0] == r->src[0]; });
+    return f == other.end() ? nullptr : f->first;
+  }
+
+  // What an End stores, where `load` reads it: in the same turns of the shared loops.
+  static Ref value_at(Ref end, Ref load, std::span<Node* const> shared) {
+    Ref stored = store_of(end).src(0), value = store_of(end).src(1);
+    if (load.nsrc() > 2 || stored.nsrc() > 2) return nullptr;
+    if (same(stored, load)) return value;
+    Strides to, from;
+    if (!linear(stored.src(1), 1, to) || !linear(load.src(1), 1, from)) return nullptr;
+    Pairs moved;
+    absl::flat_hash_set<Node*> inner;
+    for (Node* r : loops_of(end)) {
+      Node* f = moves_like(r, to, from);
+      if (!f || (contains(shared, r) && f != r)) return nullptr;
+      if (f == r) continue;
+      moved.emplace_back(r, f);
+      inner.insert(r);
+    }
+    if (!same(substitute(stored, moved), load)) return nullptr;
+    // A sum for each element is not made again.
+    for (Ref n : toposort(value)) {
+      if (std::any_of(n.srcs().begin(), n.srcs().end(), [&](Node* s) { return inner.contains(s); })) {
+        if (n.is(Op::Reduce)) return nullptr;
+        inner.insert(n.node());
+      }
+    }
+    return substitute(value, moved);
   }
 
   // Whether a kernel should run row by row: there are rows enough for all threads, or little work in all, and
