@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "codegen/cost_model.h"
 #include "codegen/dot.h"
+#include "codegen/nests.h"
 #include "codegen/window.h"
 
 namespace pg::codegen {
@@ -75,14 +77,15 @@ Found best_tile(const Kernel& k, const CostModel& model) {
 // else the one with the least rest.
 Opt threads(const Kernel& k, const Target& target) {
   for (std::size_t i = 0; i < k.outputs; ++i) {
-    if (k.loops[i].range_kind() != RangeKind::Loop || !fixed(k.loops[i])) continue;
+    if (k.loops[i].range_kind() != RangeKind::Loop || !fixed(k.loops[i]) || !(k.shared >> i & 1)) continue;
     std::int64_t n = k.extent(i);
     for (std::int64_t chunks = std::min<std::int64_t>(n, 4 * target.cores); chunks >= target.cores; --chunks)
       if (n % chunks == 0 && chunks % target.cores == 0)
         return {OptKind::Thread, k.loops[i].range_id(), chunks};
   }
   for (std::size_t i = 0; i < k.outputs; ++i)
-    if (k.loops[i].range_kind() == RangeKind::Loop && fixed(k.loops[i]) && k.extent(i) >= 2 * target.cores)
+    if (k.loops[i].range_kind() == RangeKind::Loop && fixed(k.loops[i]) && k.shared >> i & 1 &&
+        k.extent(i) >= 2 * target.cores)
       return {OptKind::Thread, k.loops[i].range_id(), target.cores};
   return {OptKind::Thread, 0, 0};
 }
@@ -275,6 +278,30 @@ Ref place_windows(Ref kernel, const Target& target, std::vector<Opt>& opts) {
   return kernel;
 }
 
+void place_tile(const Kernel& k, const CostModel& model, const Tile& tile, std::vector<Opt>& opts) {
+  auto id = [&](int loop) { return k.loops[static_cast<std::size_t>(loop)].range_id(); };
+  if (tile.lanes > 1) opts.push_back({OptKind::Lane, id(tile.lane), tile.lanes});
+  for (std::size_t i = 0; i < 2; ++i)
+    if (tile.amount[i] > 1) opts.push_back({OptKind::Upcast, id(tile.loop[i]), tile.amount[i]});
+  // A reduction along the lanes with few accumulators waits for each addition: several at once.
+  if (tile.lane >= 0 && k.is_reduce(static_cast<std::size_t>(tile.lane))) {
+    std::int64_t rest = tiles_of(k.extent(static_cast<std::size_t>(tile.lane)), tile.lanes),
+                 unroll = model.unroll_of(tile);
+    if (unroll > 1 && rest % unroll == 0 && rest > 1)
+      opts.push_back({OptKind::Unroll, id(tile.lane), unroll});
+  }
+}
+
+// One of several nests: loops that another turns in stay as they are.
+void place_nest(Ref nest, const Kernel& whole, std::uint64_t outer, const Target& target,
+                std::vector<Opt>& opts) {
+  Kernel k(nest);
+  for (std::size_t i = 0; i < k.outputs; ++i)
+    if (outer >> whole.loop_of(k.loops[i]) & 1) k.pinned |= std::uint64_t{1} << i;
+  CostModel model(k, target);
+  place_tile(k, model, best_tile(k, model).tile, opts);
+}
+
 }  // namespace
 
 std::vector<Opt> choose_options(Ref kernel, const Target& target) {
@@ -296,19 +323,13 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
   bool matrices = place_matrices(kernel, k, target, opts);
   if (target.vector_bytes > 0 && !matrices) {
     found = best_tile(k, model);
-    const Tile& tile = found.tile;
-    if (tile.lanes > 1)
-      opts.push_back({OptKind::Lane, k.loops[static_cast<std::size_t>(tile.lane)].range_id(), tile.lanes});
-    for (std::size_t i = 0; i < 2; ++i)
-      if (tile.amount[i] > 1)
-        opts.push_back(
-            {OptKind::Upcast, k.loops[static_cast<std::size_t>(tile.loop[i])].range_id(), tile.amount[i]});
-    // A reduction along the lanes with few accumulators waits for each addition: several at once.
-    if (tile.lane >= 0 && k.is_reduce(static_cast<std::size_t>(tile.lane))) {
-      std::int64_t rest = tiles_of(k.extent(static_cast<std::size_t>(tile.lane)), tile.lanes),
-                   unroll = model.unroll_of(tile);
-      if (unroll > 1 && rest % unroll == 0 && rest > 1)
-        opts.push_back({OptKind::Unroll, k.loops[static_cast<std::size_t>(tile.lane)].range_id(), unroll});
+    Nests nests = target.has_groups ? Nests() : nests_of(k);
+    // Lanes along an output loop that all nests share serve them all.
+    if (nests.kernels.empty() || (found.tile.lane >= 0 && nests.shared >> found.tile.lane & 1)) {
+      place_tile(k, model, found.tile, opts);
+    } else {
+      found = {};
+      for (Ref nest : nests.kernels) place_nest(nest, k, nests.outer, target, opts);
     }
   }
   auto tiled = [&] {
@@ -322,7 +343,7 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
     place_items(tiled(), target, opts);
   else if (found.cost.staged)
     place_panels(k, model, found, parallel, target, opts);
-  else if (model.has_reduction() && !matrices && target.vector_bytes > 0)
+  else if (model.has_reduction() && std::isfinite(found.cost.cycles))
     order_loops(k, model, found.tile, target, opts);
   if (!target.has_groups && !found.cost.staged && parallel)
     if (Opt o = threads(Kernel(tiled()), target); o.amount) opts.push_back(o);

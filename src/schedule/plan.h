@@ -10,6 +10,7 @@
 
 #include "rewrite/rewrite.h"
 #include "schedule/index_map.h"
+#include "schedule/merge.h"
 #include "schedule/schedule.h"
 
 namespace pg::schedule {
@@ -51,7 +52,8 @@ struct KernelPlan {
 /// Runs once per attempt; an attempt that finds a write that cannot go in place is started again without it.
 class Planner {
  public:
-  Planner(Ref call, std::string_view device, const absl::flat_hash_set<std::int64_t>& demoted);
+  Planner(Ref call, std::string_view device, const TargetOf& targets,
+          const absl::flat_hash_set<std::int64_t>& demoted);
 
   /// Decides storage and fuses. Returns the slot of a Param whose write must not go in place, or -1.
   std::int64_t plan();
@@ -81,10 +83,12 @@ class Planner {
   Ref lower(const Entry& e);
   Ref regroup(const Entry& e);
   Ref load(const Entry& e);
-  Ref kernel_call(const KernelPlan& kernel);
+  Work work_of(const KernelPlan& kernel);
+  static Ref call_of(const Work& work);
 
   Ref call_;
   std::string default_device_;
+  const TargetOf& targets_;
   const absl::flat_hash_set<std::int64_t>& demoted_;
   std::vector<Ref> order_;  // of nodes, sources first
   std::vector<Ref> roots_;
