@@ -49,6 +49,41 @@ Work matmul(const Product& p) {
   };
 }
 
+// By weights (n, k) of 8 or 4 bits, a scale for each row or block of 32, which become floats inside the
+// product.
+Work few_bits(std::int64_t m, std::int64_t n, std::int64_t k, int bits, bool blocks) {
+  constexpr std::int64_t kBlock = 32;
+  auto size = [](std::int64_t a, std::int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
+  std::int64_t scales = blocks ? k / kBlock : 1;
+  return {
+      .name = fmt::format("matmul of f32 {}x{} by {}-bit weights{}", m, k, bits, blocks ? " in blocks" : ""),
+      .flops = 2 * size(m, n) * static_cast<double>(k),
+      .bytes = 4 * (size(m, k) + size(m, n) + size(n, scales)) + size(n, k) * bits / 8,
+      .inputs = {Tensor::randn({m, k}),
+                 bits == 8 ? drawn({n, k}, i8)
+                           : Tensor::randint({n, k / kBlock, kBlock / 2}, {.high = 256, .dtype = u8}),
+                 Tensor::randn({n, scales, 1})},
+      .ours =
+          [=](const std::vector<Tensor>& in) {
+            Tensor w = bits == 8 ? in[1].cast(f32) : stack({in[1] & 15, in[1] >> 4}, 2).cast(f32) - 8;
+            w = w.reshape({n, scales, k / scales}) * in[2];
+            return std::vector{in[0].matmul(w.reshape({n, k}).T())};
+          },
+  };
+}
+
+// What follows a product costs no pass of its own.
+Work with_epilogue(std::int64_t n) {
+  auto size = static_cast<double>(n) * static_cast<double>(n);
+  return {.name = fmt::format("f32 matmul {} square, bias, relu and residual", n),
+          .flops = 2 * size * static_cast<double>(n),
+          .bytes = 16 * size,
+          .inputs = {Tensor::randn({n, n}), Tensor::randn({n, n}), Tensor::randn({n}), Tensor::randn({n, n})},
+          .ours = [](const std::vector<Tensor>& in) {
+            return std::vector{(in[0].matmul(in[1]) + in[2]).relu() + in[3]};
+          }};
+}
+
 }  // namespace
 
 void products() {
@@ -71,6 +106,12 @@ void products() {
   measure(matmul({1024, 1024, 1024, 1, "nn", bf16}), {Goal::beat(torch, 1), Goal::beat(dnnl, 1)});
   measure(matmul({1024, 1024, 1024, 1, "nn", f16}), {Goal::beat(torch, 1)});  // Debian's oneDNN has none
   measure(matmul({1024, 1024, 1024, 1, "nn", i8}), {Goal::beat(dnnl, 0.9)});
+
+  measure(with_epilogue(1024), {Goal::peak(0.76)});
+  measure(few_bits(1, 4096, 4096, 8, false), {Goal::read(0.9)});
+  measure(few_bits(1, 4096, 4096, 8, true), {Goal::read(0.9)});
+  measure(few_bits(1, 4096, 4096, 4, true), {Goal::read(0.9)});
+  measure(few_bits(128, 4096, 4096, 8, false), {Goal::peak(0.65)});
 
   constexpr std::int64_t kHeads = 12, kTokens = 1024, kWidth = 64;
   std::vector<Tensor> qkv;

@@ -44,6 +44,7 @@ CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t
     const Access& access = k_.accesses[a];
     bool can = a < 64 && !access.store && moves_[a] & main_ && !(moves_[a] & reduction_mask() & ~main_) &&
                !t_.has_groups && slot_of(access) >= 0;
+    can &= panel_elements(a) < trips_;  // what is read once needs no panel
     for (std::size_t i = 0; i < k_.body; ++i) can &= k_.loops[i].src(0).is_const();
     stageable_.push_back(can);
   }

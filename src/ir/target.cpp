@@ -1,7 +1,9 @@
 #include "ir/target.h"
 
 #include <algorithm>
+#include <span>
 #include <thread>
+#include <vector>
 
 #if defined(__linux__)
 #include <sched.h>
@@ -31,51 +33,73 @@ std::int64_t cache_bytes([[maybe_unused]] int level, std::int64_t otherwise) {
   return otherwise;
 }
 
-#if defined(__x86_64__)
-void instruction_set(Target& t) {
+// What an x86-64 machine with these features can do.
+void x86(Target& t, std::span<const std::string_view> features) {
   t.isa = "x86-64";
-  auto has = [&t](bool there, const char* name) {
-    if (there) t.isa += std::string(" ") + name;
+  auto has = [&](std::string_view name) {
+    bool there = std::find(features.begin(), features.end(), name) != features.end();
+    if (there) t.isa += " " + std::string(name);
     return there;
   };
   t.vector_bytes = 16;
   t.vector_registers = 16;
-  if (!has(__builtin_cpu_supports("sse4.1"), "sse4.1")) t.ops.remove(Op::Trunc);
+  if (!has("sse4.1")) t.ops.remove(Op::Trunc);
   // Without the instruction a fused multiply-add would be a call.
-  if (!has(__builtin_cpu_supports("fma"), "fma")) t.ops.remove(Op::MulAcc);
+  if (!has("fma")) t.ops.remove(Op::MulAcc);
   // bf16 is not among them: the instruction of avx512bf16 flushes subnormal numbers.
-  if (has(__builtin_cpu_supports("f16c"), "f16c")) t.converts.add(f16);
-  if (has(__builtin_cpu_supports("avx2"), "avx2")) {
+  if (has("f16c")) t.converts.add(f16);
+  if (has("avx2")) {
     t.vector_bytes = 32;
     t.masked_bytes = t.gather_bytes = 4;
     t.mul_acc_per_cycle = 2;
     t.l1_bytes_per_cycle = 64;
   }
-  bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (has(wide, "avx512")) {
+  if (has("avx512")) {
     t.vector_bytes = 64;
     t.vector_registers = 32;
     t.masked_bytes = 1;
     t.l1_bytes_per_cycle = 128;
     t.l2_bytes_per_cycle = 32;
-    if (has(__builtin_cpu_supports("avx512fp16"), "avx512fp16")) t.computes.add(f16);
-    has(__builtin_cpu_supports("avx512bf16"), "avx512bf16");
-    if (has(__builtin_cpu_supports("avx512vnni"), "avx512vnni")) t.ops.add(Op::DotBytes);
+    if (has("avx512fp16")) t.computes.add(f16);
+    has("avx512bf16");
+    if (has("avx512vnni")) t.ops.add(Op::DotBytes);
   }
 }
-#elif defined(__aarch64__)
-void instruction_set(Target& t) {
+
+void neon(Target& t) {
   t.isa = "aarch64 neon";
+  t.converts.add(f16);
   t.vector_bytes = 16;
   t.vector_registers = 32;
   t.mul_acc_per_cycle = 2;
 }
-#else
-void instruction_set(Target& t) { t.isa = "generic"; }
-#endif
 
-Target find_host() {
+void instruction_set(Target& t) {
+#if defined(__x86_64__)
+  std::vector<std::string_view> features;
+  auto add = [&](bool there, std::string_view name) {
+    if (there) features.push_back(name);
+  };
+  add(__builtin_cpu_supports("sse4.1"), "sse4.1");
+  add(__builtin_cpu_supports("fma"), "fma");
+  add(__builtin_cpu_supports("f16c"), "f16c");
+  add(__builtin_cpu_supports("avx2"), "avx2");
+  add(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"),
+      "avx512");
+  add(__builtin_cpu_supports("avx512fp16"), "avx512fp16");
+  add(__builtin_cpu_supports("avx512bf16"), "avx512bf16");
+  add(__builtin_cpu_supports("avx512vnni"), "avx512vnni");
+  x86(t, features);
+#elif defined(__aarch64__)
+  neon(t);
+#else
+  t.isa = "generic";
+#endif
+}
+
+// All of a CPU but its instructions.
+Target plain_cpu() {
   Target t;
   t.device = "CPU";
   t.language = "llvm";
@@ -88,6 +112,11 @@ Target find_host() {
   t.l1 = cache_bytes(1, 32 << 10);
   t.l2 = cache_bytes(2, 512 << 10);
   t.l3 = cache_bytes(3, 8 << 20);
+  return t;
+}
+
+Target find_host() {
+  Target t = plain_cpu();
   instruction_set(t);
   return t;
 }
@@ -113,6 +142,23 @@ std::string Target::key() const {
 const Target& Target::host_cpu() {
   static const Target* host = new Target(find_host());
   return *host;
+}
+
+Target Target::cpu(std::string_view level) {
+  Target t = plain_cpu();
+  constexpr std::string_view kFeatures[] = {"sse4.1", "fma", "f16c", "avx2", "avx512"};
+  std::span<const std::string_view> features = kFeatures;
+  if (level == "x86-64-v2")
+    x86(t, features.first(1));
+  else if (level == "x86-64-v3")
+    x86(t, features.first(4));
+  else if (level == "x86-64-v4")
+    x86(t, features);
+  else if (level == "aarch64")
+    neon(t);
+  else
+    throw ValueError("[target] there is no level " + std::string(level));
+  return t;
 }
 
 Target Target::interp() {

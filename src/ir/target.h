@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/node.h"
@@ -127,6 +128,9 @@ struct Target {
 
   /// This machine, as the CPU device compiles for it. Found out once.
   static const Target& host_cpu();
+  /// Another, of the level "x86-64-v2" (SSE4), "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512) or "aarch64" (NEON),
+  /// with caches and cores as this one has them. ValueError for other levels.
+  static Target cpu(std::string_view level);
   /// Executes programs node by node: every dtype and exact op, vectors of any width.
   static Target interp();
   /// The same with work-groups, shared memory and a 16 x 16 x 16 matrix unit.

@@ -243,6 +243,26 @@ bool Planner::elsewhere(Ref n, const KernelPlan& kernel) {
   return device_free_.contains(n.node()) && device_of(n) != kernel.device;
 }
 
+// Narrow weights that become wide ones in a few steps, of which a product of matrices keeps a panel: their
+// elements are read in one turn each of the loops that they lie along, not in several as by a convolution.
+bool Planner::widens_for_products(Ref n, const std::vector<int>& entries) const {
+  constexpr double kSteps = 16;
+  if (!is_float(n.dtype()) || work_.at(n.node()) > kSteps) return false;
+  double bytes = 0;
+  for (Ref m : toposort(n))
+    if (m.is(Op::Param) || forced_.contains(m.node()))
+      bytes += elements(m) * static_cast<double>(itemsize(m.dtype()));
+  if (bytes * 2 > elements(n) * static_cast<double>(itemsize(n.dtype()))) return false;
+  return std::all_of(entries.begin(), entries.end(), [&](int id) {
+    const Entry& e = entries_[static_cast<std::size_t>(id)];
+    if (!e.in_reduce) return false;
+    for (Ref at : e.index.at)
+      for (Ref m : toposort(at))
+        if (m.is(Op::Add) && !m.src(1).is_const()) return false;
+    return true;
+  });
+}
+
 bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
   if (n.has(kMovement) || passes_through(n) || n.is(Op::Arange) || n.is(Op::ScalarParam)) return false;
   double evals = 0, size = elements(n);
@@ -268,7 +288,8 @@ bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
   if (inputs_.at(n.node()) * 4 <= size && work <= 16) return false;
   // Twice the arithmetic is still no worse than a store, a load, and a kernel more.
   constexpr double kLoad = 1, kStore = 2, kPatience = 2, kLaunch = 4000;
-  return evals * work > kPatience * (size * (work + kStore) + evals * kLoad) + kLaunch;
+  return evals * work > kPatience * (size * (work + kStore) + evals * kLoad) + kLaunch &&
+         !widens_for_products(n, entries);
 }
 
 int Planner::entry(Ref node, int kernel, const Index& index, double evals, bool in_reduce) {

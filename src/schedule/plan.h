@@ -68,6 +68,7 @@ class Planner {
   void find_forced();
   void estimate_work();
   void process(Ref node);
+  bool widens_for_products(Ref n, const std::vector<int>& entries) const;
   bool should_store(Ref node, const std::vector<int>& entries) const;
   bool elsewhere(Ref node, const KernelPlan& kernel);
   int open_kernel(Ref node, int buffer, Ref shape);

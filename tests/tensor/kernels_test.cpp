@@ -41,6 +41,44 @@ TEST(Kernels, AProductOfMatricesIsOne) {
   EXPECT_EQ(kernels_of([&] { return a.T().matmul(a).exp(); }), 1u);
 }
 
+TEST(Kernels, AProductWithAllThatFollowsItIsOne) {
+  Tensor a = data({64, 64}), b = data({64, 64}), bias = data({64}), rest = data({64, 64});
+  Cost c = cost([&] { return std::vector{((a.matmul(b) + bias).relu() + rest) * 0.5}; });
+  EXPECT_EQ(c.kernels, 1u);
+  EXPECT_EQ(c.bytes, 4.0 * (4 * 64 * 64 + 64));
+  EXPECT_EQ(c.allocated, 4u * 64 * 64);
+  EXPECT_EQ(kernels_of([&] { return (a.matmul(b.T()) + bias).gelu() + rest; }), 1u);
+}
+
+// Weights of few bits become floats inside the product: nothing but they are read, nothing else is written.
+TEST(Kernels, WeightsOfFewBitsAreReadAsSuch) {
+  constexpr std::int64_t n = 64, k = 96, block = 32;
+  Tensor bytes = Tensor::randint({n, k}, {.low = -127, .high = 128, .dtype = i8}).realize();
+  Tensor nibbles = Tensor::randint({n, k / block, block / 2}, {.low = 0, .high = 256, .dtype = u8}).realize();
+  Tensor of_row = data({n, 1}), of_block = data({n, k / block, 1});
+  for (std::int64_t m : {1, 48}) {
+    Tensor x = data({m, k});
+    double others = 4.0 * static_cast<double>(m * k + m * n);
+    Cost rows = cost([&] { return std::vector{x.matmul((bytes.cast(f32) * of_row).T())}; });
+    EXPECT_EQ(rows.kernels, 1u);
+    EXPECT_EQ(rows.bytes, others + n * k + 4 * n);
+    EXPECT_EQ(rows.allocated, 4u * static_cast<std::uint64_t>(m * n));
+    Cost blocks = cost([&] {
+      Tensor w = (bytes.cast(f32).reshape({n, k / block, block}) * of_block).reshape({n, k});
+      return std::vector{x.matmul(w.T())};
+    });
+    EXPECT_EQ(blocks.kernels, 1u);
+    EXPECT_EQ(blocks.bytes, others + n * k + 4.0 * n * k / block);
+    Cost halves = cost([&] {
+      Tensor w = stack({nibbles & 15, nibbles >> 4}, 2).cast(f32) - 8;
+      return std::vector{x.matmul((w * of_block.unsqueeze(3)).reshape({n, k}).T())};
+    });
+    // Many rows read them unpacked, each in a byte.
+    EXPECT_EQ(halves.kernels, m == 1 ? 1u : 2u);
+    EXPECT_EQ(halves.bytes, others + n * k / 2.0 + 4.0 * n * k / block + (m == 1 ? 0 : 2.0 * n * k));
+  }
+}
+
 TEST(Kernels, AChainWithItsReductionIsOne) {
   Tensor x = data({64, 32}), y = data({64, 1});
   Cost c = cost([&] { return std::vector{(((x + 1) * y).exp().square() - y).sum()}; });
