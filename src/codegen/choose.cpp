@@ -244,6 +244,70 @@ Ref place_windows(Ref kernel, const Target& target, std::vector<Opt>& opts) {
   return kernel;
 }
 
+// The loop of a reduction over rows of memory too large for the caches, each read once, from row to row by
+// pages: its results are better kept close by while it passes over the rows one after the other. -1: none.
+int swept(const Kernel& k, const CostModel& model, const Tile& tile, const Target& target) {
+  constexpr double kPage = 4096;
+  if (tile.lane < 0 || k.is_reduce(static_cast<std::size_t>(tile.lane)) || k.reduces.size() != 1) return -1;
+  auto lane = static_cast<std::size_t>(tile.lane);
+  for (int t : tile.loop)
+    if (t >= 0 && t != tile.lane) return -1;
+  if (lane + 1 != k.outputs || k.extent(lane) % tile.lanes || k.extent(lane) / tile.lanes < 2) return -1;
+  double results = static_cast<double>(k.extent(lane)) * static_cast<double>(itemsize(k.reduces[0].dtype()));
+  if (results > static_cast<double>(target.l2) / 2) return -1;
+  for (std::size_t a = 0; a < k.accesses.size(); ++a) {
+    const Access& access = k.accesses[a];
+    auto size = static_cast<double>(itemsize(access.dtype));
+    bool once = !access.store && access.strides[lane].regular && access.strides[lane].value == 1;
+    std::size_t row = k.outputs;
+    for (std::size_t i = 0; i < k.body; ++i) {
+      const Stride& s = access.strides[i];
+      once &= fixed(k.loops[i]) && s.regular && s.value && !access.gated[i];
+      if (k.is_reduce(i) && s.value > access.strides[row].value) row = i;
+    }
+    if (once && model.panel_elements(a) * size > static_cast<double>(target.l2 * target.cores) &&
+        static_cast<double>(access.strides[row].value) * size >= kPage)
+      return static_cast<int>(row);
+  }
+  return -1;
+}
+
+// Lanes, threads and the sweep along loop `row`.
+void place_sweep(const Kernel& k, const Tile& tile, std::size_t row, bool parallel, const Target& target,
+                 std::vector<Opt>& opts) {
+  constexpr std::int64_t kRows = 8;  // at a time
+  auto id = [&](std::size_t loop) { return k.loops[loop].range_id(); };
+  if (parallel)
+    for (std::size_t i = 0; i < k.outputs; ++i) {
+      std::int64_t n = k.extent(i) / (static_cast<int>(i) == tile.lane ? tile.lanes : 1);
+      if (n < target.cores) continue;
+      // Rows as long as can be, so that pages are read whole.
+      opts.push_back({OptKind::Thread, id(i), n % target.cores && i + 1 < k.outputs ? n : target.cores});
+      break;
+    }
+  std::int64_t rows = kRows;
+  while (k.extent(row) % rows) --rows;
+  opts.push_back({OptKind::Sweep, id(row), rows});
+}
+
+// Outputs that leave the caches anyway and that whole lines, or neighbours one after the other, are stored
+// to.
+void place_streams(const Kernel& k, const Tile& tile, const Target& target, std::vector<Opt>& opts) {
+  if (!target.stream_bytes || tile.lane < 0 || k.is_reduce(static_cast<std::size_t>(tile.lane))) return;
+  auto lane = static_cast<std::size_t>(tile.lane);
+  for (const Access& a : k.accesses) {
+    if (!a.store || slot_of(a) < 0 || a.index.nsrc() > 2) continue;
+    std::int64_t size = static_cast<std::int64_t>(itemsize(a.dtype)), bytes = size;
+    for (std::size_t i = 0; i < k.outputs; ++i)
+      if (a.strides[i].value || !a.strides[i].regular) bytes *= k.extent(i);
+    bool read = std::any_of(k.accesses.begin(), k.accesses.end(),
+                            [&](const Access& b) { return !b.store && slot_of(b) == slot_of(a); });
+    bool whole = a.strides[lane].regular && a.strides[lane].value == 1 && k.extent(lane) % tile.lanes == 0 &&
+                 (tile.lanes * size % 64 == 0 || (lane + 1 == k.outputs && k.body == k.outputs));
+    if (bytes >= target.stream_bytes && whole && !read) opts.push_back({OptKind::Stream, 0, slot_of(a)});
+  }
+}
+
 }  // namespace
 
 std::vector<Opt> choose_options(Ref kernel, const Target& target) {
@@ -256,9 +320,12 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
   for (Ref l : k.loops) work *= static_cast<double>(std::max<std::int64_t>(1, l.src(0).hi()));
   CostModel model(k, target);
   Found found;
+  int row = -1;  // the loop of a reduction that is swept
   bool matrices = place_matrices(kernel, k, target, opts);
   if (target.vector_bytes > 0 && !matrices) {
     found = best_tile(k, model);
+    if (!target.has_groups && !found.cost.staged) row = swept(k, model, found.tile, target);
+    if (row >= 0) found.tile.loop = {-1, -1}, found.tile.amount = {1, 1};  // copies are those of rows
     const Tile& tile = found.tile;
     if (tile.lanes > 1)
       opts.push_back({OptKind::Lane, k.loops[static_cast<std::size_t>(tile.lane)].range_id(), tile.lanes});
@@ -283,10 +350,13 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
   bool parallel = target.cores > 1 && work >= 32768;
   if (target.has_groups)
     place_items(tiled(), target, opts);
+  else if (row >= 0)
+    place_sweep(k, found.tile, static_cast<std::size_t>(row), parallel, target, opts);
   else if (found.cost.staged)
     place_panels(k, model, found, parallel, target, opts);
   else if (parallel)
     if (Opt o = threads(Kernel(tiled()), target); o.amount) opts.push_back(o);
+  if (!target.has_groups) place_streams(k, found.tile, target, opts);
   return opts;
 }
 

@@ -78,7 +78,7 @@ class Stager {
       else if (n.is(Op::Reduce) && std::any_of(srcs.begin() + 1, srcs.end(), is_group))
         becomes_[n.node()] = shared(n, srcs);
       else if (n.is(Op::Store) && !group_.empty())
-        becomes_[n.node()] = make(Op::Store, DType::Void, {by_first_item(srcs[0]), srcs[1]});
+        becomes_[n.node()] = make(Op::Store, DType::Void, 1, Refs{by_first_item(srcs[0]), srcs[1]}, n->arg);
       else if (changed)
         becomes_[n.node()] = make(n.op(), n.dtype(), n.lanes(), srcs, n->arg);
     }

@@ -354,6 +354,57 @@ TEST(Windows, GiveWhatTheGatesGive) {
   EXPECT_THROW(apply(parse(c.text), {OptKind::Window, 0, 2}, Target::host_cpu()), ValueError);
 }
 
+// Stores past the caches: into memory that is aligned for them and into memory that is not, by both
+// renderers.
+TEST(Streams, GiveWhatStoresGive) {
+  for (std::int64_t beyond :
+       {0, 3}) {  // elements behind those stored, so that the end of a page is no end of a line
+    GraphScope scope;
+    constexpr std::int64_t kRows = 6, kColumns = 64;
+    Ref p0 = param(0, f32, shape_node(Dims(std::array{kRows * kColumns + beyond}))),
+        p1 = param(1, f32, shape_node(Dims(std::array{kRows * kColumns})));
+    Ref i = range(0, RangeKind::Loop, idx(kRows)), j = range(1, RangeKind::Loop, idx(kColumns));
+    Ref x = make(Op::Load, f32, {make(Op::Index, f32, {p1, i * kColumns + j})});
+    Ref stored = make(Op::Store, DType::Void, {make(Op::Index, f32, {p0, i * kColumns + j}), x * x});
+    UOp kernel = sink(std::vector<Ref>{make(Op::End, DType::Void, {stored, i, j})});
+    Case c{"", "", {static_cast<std::size_t>(kRows * kColumns + beyond), kRows * kColumns}};
+    Target target = Target::host_cpu();
+    std::vector<Array> buffers = data(kernel, c, 6), plain = interpreted(kernel, {}, buffers, target);
+    for (std::int64_t lanes : {4, 16, 64}) {
+      std::vector<Opt> options{{OptKind::Lane, 1, lanes}, {OptKind::Thread, 0, 2}, {OptKind::Stream, 0, 0}};
+      SCOPED_TRACE(text(options));
+      Ref linear = lower_with(kernel, options, target);
+      EXPECT_NE(render_llvm(linear, program_info(linear, "kernel", target), target).find("!nontemporal"),
+                std::string::npos);
+      test::expect_all(linear, buffers, plain, {}, false, target);
+    }
+    EXPECT_THROW(apply(kernel, {OptKind::Stream, 0, 1}, target), ValueError) << "it is read";
+    EXPECT_THROW(apply(kernel, {OptKind::Stream, 0, 2}, target), ValueError) << "it is not there";
+  }
+}
+
+// Past the caches goes what is too large for them, and what the kernel does not read.
+TEST(Streams, AreChosenForLargeOutputs) {
+  Target target = Target::host_cpu();
+  target.stream_bytes = 1 << 20;
+  for (std::int64_t n : {1 << 18, 1 << 17})
+    for (bool reads : {false, true}) {
+      GraphScope scope;
+      Ref p0 = param(0, f32, shape_node(Dims(std::array{n}))),
+          p1 = param(1, f32, shape_node(Dims(std::array{n})));
+      Ref i = range(0, RangeKind::Loop, idx(n));
+      auto read = [&](Ref p) { return make(Op::Load, f32, {make(Op::Index, f32, {p, i})}); };
+      Ref x = reads ? read(p1) + read(p0) : read(p1) * read(p1);
+      Ref stored = make(Op::Store, DType::Void, {make(Op::Index, f32, {p0, i}), x});
+      UOp kernel = sink(std::vector<Ref>{make(Op::End, DType::Void, {stored, i})});
+      std::vector<Opt> options = choose_options(kernel, target);
+      EXPECT_EQ(
+          std::any_of(options.begin(), options.end(), [](const Opt& o) { return o.kind == OptKind::Stream; }),
+          n == 1 << 18 && !reads)
+          << text(options);
+    }
+}
+
 // Options that do not fit say so, and change nothing.
 TEST_P(Options, WhatDoesNotFitIsRefused) {
   GraphScope scope;
