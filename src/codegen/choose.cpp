@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "codegen/cost_model.h"
+#include "codegen/scatter.h"
 #include "codegen/window.h"
 
 namespace pg::codegen {
@@ -272,6 +273,32 @@ int swept(const Kernel& k, const CostModel& model, const Tile& tile, const Targe
   return -1;
 }
 
+// Elements named one by one: lanes and threads along other loops than the one that is named, where a row is
+// long enough.
+bool place_scatter(Ref kernel, const Kernel& k, bool parallel, const Target& target, std::vector<Opt>& opts) {
+  constexpr std::int64_t kFew = 16;  // elements that are better compared with each name
+  Ref loop = named_loop(kernel);
+  if (!loop || loop.hi() < kFew) return false;
+  const Access& out =
+      *std::find_if(k.accesses.begin(), k.accesses.end(), [](const Access& a) { return a.store; });
+  std::int64_t lanes = 1, threads = 0;
+  for (std::size_t i = k.outputs; i-- > 0 && lanes == 1;) {
+    std::int64_t each = target.lanes_of(out.dtype);
+    bool lines = out.strides[i].regular && out.strides[i].value == 1 && !same(k.loops[i], loop);
+    if (!lines || !fixed(k.loops[i]) || each < 2 || k.extent(i) % each) continue;
+    for (const Access& a : k.accesses)
+      lines &= a.store || (a.strides[i].regular && (a.strides[i].value == 1 || !a.strides[i].value));
+    if (!lines) continue;
+    lanes = each;
+    opts.push_back({OptKind::Lane, k.loops[i].range_id(), lanes});
+    if (parallel && k.extent(i) / lanes >= 4 * target.cores) threads = k.loops[i].range_id() + 1;
+  }
+  if (parallel && !threads && fixed(loop) && loop.hi() >= target.cores) threads = loop.range_id() + 1;
+  if (threads) opts.push_back({OptKind::Thread, threads - 1, target.cores});
+  opts.push_back({OptKind::Scatter, loop.range_id(), 0});
+  return true;
+}
+
 // Lanes, threads and the sweep along loop `row`.
 void place_sweep(const Kernel& k, const Tile& tile, std::size_t row, bool parallel, const Target& target,
                  std::vector<Opt>& opts) {
@@ -318,6 +345,9 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
   if (k.loops.empty()) return opts;
   double work = 1;
   for (Ref l : k.loops) work *= static_cast<double>(std::max<std::int64_t>(1, l.src(0).hi()));
+  // Threads only where each has enough to do to be worth waking.
+  bool parallel = target.cores > 1 && work >= 32768;
+  if (!target.has_groups && place_scatter(kernel, k, parallel, target, opts)) return opts;
   CostModel model(k, target);
   Found found;
   int row = -1;  // the loop of a reduction that is swept
@@ -346,8 +376,6 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
     for (const Opt& o : opts) t = apply(t, o, target);
     return t;
   };
-  // Threads only where each has enough to do to be worth waking.
-  bool parallel = target.cores > 1 && work >= 32768;
   if (target.has_groups)
     place_items(tiled(), target, opts);
   else if (row >= 0)

@@ -74,7 +74,11 @@ class Linearizer {
     for (std::size_t i = 0; i < kernel_.outputs; ++i)
       if (kernel_.loops[i].range_kind() == RangeKind::Loop) at = open(kernel_.loops[i], at);
     innermost_ = at;
-    for (Node* end : kernel_.sink.srcs()) placed_.insert(end);  // their stores stand in the loops just opened
+    for (Node* end : kernel_.sink.srcs()) {  // their stores stand in the loops just opened
+      placed_.insert(end);
+      for (Node* s : Ref(end).srcs())
+        if (s->op == Op::Store) results_.insert(s);
+    }
     // Users before what they use, so that the loops around a reduction inside another are there already.
     auto order = toposort(kernel_.sink);
     for (std::size_t k = order.size(); k-- > 0;) {
@@ -161,17 +165,12 @@ class Linearizer {
       }
       placed_.insert(raw);
       if (n.is(Op::End) || n.is(Op::After)) continue;  // order alone; their sources stand already
-      if (n.is(Op::Store) && memory_of(n.src(0)).is(Op::Param)) scope = innermost_;
+      if (results_.contains(raw)) scope = innermost_;
       scopes_[static_cast<std::size_t>(scope)].items.push_back({n, -1});
     }
   }
   static void push_sources(Ref n, std::vector<std::pair<Node*, bool>>& stack) {
     for (int i = n.nsrc(); i-- > 0;) stack.push_back({n.src(i).node(), false});
-  }
-
-  static Ref memory_of(Ref n) {
-    while (n.is(Op::Index) || n.is(Op::After)) n = n.src(0);
-    return n;
   }
 
   // What stands in the list for a node.
@@ -314,7 +313,7 @@ class Linearizer {
   std::vector<Group> groups_;
   absl::flat_hash_map<Node*, int> group_of_;
   absl::flat_hash_map<Node*, Ref> becomes_;
-  absl::flat_hash_set<Node*> placed_;
+  absl::flat_hash_set<Node*> placed_, results_;
   std::vector<Ref> out_;
   std::uint64_t next_acc_ = 0;
   int innermost_ = 0;

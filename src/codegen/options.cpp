@@ -9,6 +9,7 @@
 #include <absl/container/inlined_vector.h>
 
 #include "codegen/kernel.h"
+#include "codegen/scatter.h"
 #include "codegen/sweep.h"
 #include "codegen/window.h"
 #include "ir/wmma.h"
@@ -316,8 +317,9 @@ MatrixLoops matrix_loops(Ref kernel, Ref k_loop, const TensorCore& core) {
 }
 
 std::string to_string(const Opt& opt) {
-  constexpr const char* kNames[] = {"split", "upcast", "unroll",      "lane",  "thread", "padto", "reorder",
-                                    "local", "group",  "tensor core", "stage", "window", "sweep", "stream"};
+  constexpr const char* kNames[] = {"split", "upcast",  "unroll", "lane",    "thread",
+                                    "padto", "reorder", "local",  "group",   "tensor core",
+                                    "stage", "window",  "sweep",  "scatter", "stream"};
   return std::string(kNames[static_cast<int>(opt.kind)]) + "(" + std::to_string(opt.loop) + ", " +
          std::to_string(opt.amount) + ")";
 }
@@ -346,7 +348,8 @@ Ref apply(Ref kernel, const Opt& opt, const Target& target) {
         std::any_of(body.begin(), body.end(), [](Ref r) { return r.range_kind() == RangeKind::Lane; }))
       refuse(opt, "the kernel has its lanes");
   }
-  need(opt.kind == OptKind::Reorder || opt.kind == OptKind::TensorCore || opt.amount > 0);
+  need(opt.kind == OptKind::Reorder || opt.kind == OptKind::TensorCore || opt.kind == OptKind::Scatter ||
+       opt.amount > 0);
   switch (opt.kind) {
     case OptKind::Split:
       need(output || reduction);
@@ -377,6 +380,12 @@ Ref apply(Ref kernel, const Opt& opt, const Target& target) {
       Ref swept = sweep(kernel, loop, opt.amount, target);
       if (!swept) refuse(opt, "the loop is of no such reduction");
       return simplify(swept);
+    }
+    case OptKind::Scatter: {
+      need(output);
+      Ref scattered = scatter(kernel, loop, target);
+      if (!scattered || target.has_groups) refuse(opt, "no value names an element along the loop");
+      return simplify(scattered);
     }
     case OptKind::Stage:
     case OptKind::Window:

@@ -24,6 +24,7 @@ enum class OptKind : std::uint8_t {
   Stage,
   Window,
   Sweep,
+  Scatter,
   Stream,
 };
 
@@ -58,6 +59,8 @@ std::string to_string(const Opt& opt);
 ///           where its gate is false. Before every other option
 ///   Sweep   the results of the one reduction lie in scratch memory, and `amount` turns of its loop at a time
 ///           pass over all of them. After every other option but Stream
+///   Scatter each value of the reduction joins the one element along the loop that it names, in order. After
+///           every other option
 ///   Stream  what is stored into the buffer in slot `amount`, which the kernel does not read, goes past the
 ///           caches where whole aligned vectors are stored
 Ref apply(Ref kernel, const Opt& opt, const Target& target);

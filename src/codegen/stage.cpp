@@ -38,19 +38,6 @@ std::int64_t size_of(std::span<const Ref> dims, std::int64_t row) {
   return row;
 }
 
-// The value, reading nothing where the guard is false.
-Ref guarded(Ref value, Ref guard) {
-  absl::InlinedVector<std::pair<Ref, Ref>, 2> loads;
-  for (Ref n : toposort(value))
-    if (n.is(Op::Load) && n.src(0).src(0).is(Op::Param)) {
-      Ref index = n.src(0);
-      Ref gate = index.nsrc() > 2 ? index.src(2) & guard : guard;
-      Ref gated = make(Op::Index, index.dtype(), {index.src(0), index.src(1), gate});
-      loads.emplace_back(index, gated);
-    }
-  return substitute(value, loads);
-}
-
 class Stager {
  public:
   Stager(Ref kernel, const Target& target)
@@ -153,6 +140,18 @@ Fresh::Fresh(Ref kernel) {
     if (n.is(Op::Range)) range = std::max(range, n.range_id() + 1);
     if (n.is(Op::Local)) slot = std::max(slot, n.i() + 1);
   }
+}
+
+Ref guarded(Ref value, Ref guard) {
+  absl::InlinedVector<std::pair<Ref, Ref>, 2> loads;
+  for (Ref n : toposort(value))
+    if (n.is(Op::Load) && n.src(0).src(0).is(Op::Param)) {
+      Ref index = n.src(0);
+      Ref gate = index.nsrc() > 2 ? index.src(2) & guard : guard;
+      Ref gated = make(Op::Index, index.dtype(), {index.src(0), index.src(1), gate});
+      loads.emplace_back(index, gated);
+    }
+  return substitute(value, loads);
 }
 
 Ref panel(Ref value, std::span<const Ref> dims, std::span<const Ref> read, Fresh& fresh,

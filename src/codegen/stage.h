@@ -21,6 +21,9 @@ struct Fresh {
 Ref panel(Ref value, std::span<const Ref> dims, std::span<const Ref> read, Fresh& fresh,
           const Target& target);
 
+/// The value, reading nothing where the guard is false.
+Ref guarded(Ref value, Ref guard);
+
 /// The kernel without Stage nodes and without reductions over GroupReduce ranges; those ranges stay open.
 Ref lower_stages(Ref kernel, const Target& target);
 
