@@ -247,12 +247,15 @@ Ref place_windows(Ref kernel, const Target& target, std::vector<Opt>& opts) {
 
 // The loop of a reduction over rows of memory too large for the caches, each read once, from row to row by
 // pages: its results are better kept close by while it passes over the rows one after the other. -1: none.
-int swept(const Kernel& k, const CostModel& model, const Tile& tile, const Target& target) {
+int swept(const Kernel& k, const CostModel& model, const Tile& tile, bool parallel, const Target& target) {
   constexpr double kPage = 4096;
   if (tile.lane < 0 || k.is_reduce(static_cast<std::size_t>(tile.lane)) || k.reduces.size() != 1) return -1;
   auto lane = static_cast<std::size_t>(tile.lane);
   for (int t : tile.loop)
     if (t >= 0 && t != tile.lane) return -1;
+  // One output loop, or a second one outside that is shared out altogether.
+  if (k.outputs > 2 || (k.outputs == 2 && (!parallel || !fixed(k.loops[0]) || k.extent(0) < target.cores)))
+    return -1;
   if (lane + 1 != k.outputs || k.extent(lane) % tile.lanes || k.extent(lane) / tile.lanes < 2) return -1;
   double results = static_cast<double>(k.extent(lane)) * static_cast<double>(itemsize(k.reduces[0].dtype()));
   if (results > static_cast<double>(target.l2) / 2) return -1;
@@ -309,7 +312,7 @@ void place_sweep(const Kernel& k, const Tile& tile, std::size_t row, bool parall
       std::int64_t n = k.extent(i) / (static_cast<int>(i) == tile.lane ? tile.lanes : 1);
       if (n < target.cores) continue;
       // Rows as long as can be, so that pages are read whole.
-      opts.push_back({OptKind::Thread, id(i), n % target.cores && i + 1 < k.outputs ? n : target.cores});
+      opts.push_back({OptKind::Thread, id(i), i + 1 < k.outputs ? n : target.cores});
       break;
     }
   std::int64_t rows = kRows;
@@ -354,7 +357,7 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
   bool matrices = place_matrices(kernel, k, target, opts);
   if (target.vector_bytes > 0 && !matrices) {
     found = best_tile(k, model);
-    if (!target.has_groups && !found.cost.staged) row = swept(k, model, found.tile, target);
+    if (!target.has_groups && !found.cost.staged) row = swept(k, model, found.tile, parallel, target);
     if (row >= 0) found.tile.loop = {-1, -1}, found.tile.amount = {1, 1};  // copies are those of rows
     const Tile& tile = found.tile;
     if (tile.lanes > 1)

@@ -65,7 +65,7 @@ Found find(const Kernel& k) {
   Found out;
   Ref end = k.sink.src(0);
   if (k.sink.nsrc() != 1 || k.reduces.size() != 1 || k.body != k.loops.size() || !end.src(0).is(Op::Store) ||
-      !end.src(1).is(Op::Range))
+      end.nsrc() < 2 || !end.src(1).is(Op::Range))
     return {};
   out.store = end.src(0);
   out.reduce = k.reduces[0];
@@ -92,6 +92,12 @@ Found find(const Kernel& k) {
                  (out.reduce.reduce_op() == Op::Max && is_int(t) && v.src(1).lo() >= v.src(2).lo()));
     if (!idle) {
       out.value = v;
+      // Whether any of them names it.
+      if (t == DType::Bool && out.reduce.reduce_op() == Op::Max && !out.loop) {
+        for (Ref cond : rules::chain_of(Op::And, v))
+          if (out.loop || !says_name(k, masks, cond, out)) out.gates.push_back(cond);
+        out.value = bool_const(true);
+      }
       break;
     }
     for (Ref cond : rules::chain_of(Op::And, v.src(0)))

@@ -13,14 +13,12 @@ namespace {
 using Refs = absl::InlinedVector<Ref, 8>;
 using Becomes = absl::InlinedVector<std::pair<Ref, Ref>, 8>;
 
-// The innermost output loop that the reduction moves with, its copies and lanes.
-Refs dims_of(const Kernel& k, std::uint64_t mask) {
+// The output loop, its copies and lanes.
+Refs dims_of(const Kernel& k) {
   Refs dims;
-  for (std::size_t i = k.outputs; i-- > 0 && dims.empty();)
-    if (mask >> i & 1 && k.loops[i].range_kind() == RangeKind::Loop) dims.push_back(k.loops[i]);
-  for (RangeKind kind : {RangeKind::Upcast, RangeKind::Lane})
+  for (RangeKind kind : {RangeKind::Loop, RangeKind::Upcast, RangeKind::Lane})
     for (std::size_t i = 0; i < k.outputs; ++i)
-      if (mask >> i & 1 && k.loops[i].range_kind() == kind) dims.push_back(k.loops[i]);
+      if (k.loops[i].range_kind() == kind) dims.push_back(k.loops[i]);
   return dims;
 }
 
@@ -61,9 +59,13 @@ Ref sweep(Ref kernel, Ref loop, std::int64_t rows, const Target& target) {
     else
       others.push_back(reduce.src(i));
   }
-  Refs dims = dims_of(k, dependences(k).at(reduce.node()));
+  Refs dims = dims_of(k);
   bool fixed = std::all_of(dims.begin(), dims.end(), [](Ref d) { return d.src(0).is_const(); });
-  if (!closes || dims.empty() || !fixed) return nullptr;
+  // In several loops the memory would have to begin anew in each turn of the outer ones; with none left the
+  // results would be read where they are summed up.
+  auto loops =
+      std::count_if(dims.begin(), dims.end(), [](Ref d) { return d.range_kind() == RangeKind::Loop; });
+  if (!closes || loops != 1 || !fixed) return nullptr;
 
   Fresh fresh(kernel);
   DType t = reduce.dtype();

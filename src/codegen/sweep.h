@@ -9,9 +9,9 @@
 namespace pg::codegen {
 
 /// The kernel with its one reduction swept along `loop`, `rows` turns of it at a time: outside stands that
-/// loop, inside the innermost output loop with its lanes and copies, where what is in scratch memory is
-/// combined with those turns' values. Null if that is not possible: several reductions, `rows` that do not
-/// divide the loop, or nothing to sweep. After every other option.
+/// loop, inside the output loop with its lanes and copies, where what is in scratch memory is combined with
+/// those turns' values. Null if that is not possible: several reductions, several output loops that are not
+/// of threads, `rows` that do not divide the loop. After every other option.
 Ref sweep(Ref kernel, Ref loop, std::int64_t rows, const Target& target);
 
 }  // namespace pg::codegen
