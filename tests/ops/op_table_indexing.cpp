@@ -72,15 +72,15 @@ void add_indexing(Table& t) {
         PG_OP(x[0].index_add(0, x[1], x[2])))
       .tol(2, 8);
   // Large enough for the values to go to their places one by one.
-  t.add("index_add.large", {f({500, 2}), ints({600}, -9, 59), f({600, 2})},
+  t.add("index_add.sorted", {f({500, 2}), ints({600}, -9, 59), f({600, 2})},
         PG_OP(x[0].index_add(0, x[1], x[2])[Slice{0, 70, 5}]))
       .tol(30, 30);
-  t.add("scatter.large", {f({500, 2}), ints({600, 2}, -9, 509), f({600, 2})},
+  t.add("scatter.sorted", {f({500, 2}), ints({600, 2}, -9, 509), f({600, 2})},
         PG_OP(x[0].scatter(0, x[1], x[2])[Slice{.step = 37}]));
-  t.add("scatter_reduce.large_mean", {f({2, 400}), ints({2, 680}, 0, 99), f({2, 680})},
+  t.add("scatter_reduce.sorted_mean", {f({2, 400}), ints({2, 680}, 0, 99), f({2, 680})},
         PG_OP(x[0].scatter_reduce(1, x[1], x[2], Scatter::Mean)[{Slice{}, Slice{.step = 37}}]))
       .tol(16, 16);
-  t.add("write.rows_large", {f({500, 2}), ints({600}, -499, 509), f({600, 2})},
+  t.add("write.rows_sorted", {f({500, 2}), ints({600}, -499, 509), f({600, 2})},
         PG_OP([](Tensor a, const Tensor& rows, const Tensor& v) {
           a[rows] = v;
           return a[Slice{.step = 37}];
