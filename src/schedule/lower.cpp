@@ -132,6 +132,7 @@ Work Planner::work_of(const KernelPlan& kernel) {
   root = rewrite(root, rules::symbolic(), {.name = "simplify kernel", .optional = true});
   Work work{.root = root, .device = kernel.device, .next_range = kernel.next_range};
   collect(work);
+  work.own_loops |= kernel.scatters;
   return work;
 }
 
