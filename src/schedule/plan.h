@@ -81,7 +81,7 @@ class Planner {
   Ref lower(const Entry& e);
   Ref regroup(const Entry& e);
   Ref load(const Entry& e);
-  Ref kernel_call(const KernelPlan& kernel);
+  void add_calls(const KernelPlan& kernel, absl::InlinedVector<Ref, 16>& calls);
 
   Ref call_;
   std::string default_device_;
@@ -108,6 +108,10 @@ class Planner {
 Ref storage_node(Ref node);
 /// Places temporaries of a schedule in arenas by lifetime.
 void plan_memory(Schedule& schedule);
+
+/// The kernel, or kernels that each store a part of what it stores: where sums of which only every s-th term
+/// counts are worth it, one for each remainder of a place.
+absl::InlinedVector<Ref, 4> in_phases(Ref kernel);
 
 /// Reductions of very many elements as reductions of parts, kept in memory, and a reduction of those.
 const RuleSet& long_reductions();
