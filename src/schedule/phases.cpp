@@ -18,9 +18,9 @@ Ref simplify(Ref x) {
 }
 
 // A clause (factor*term + place + ...) % step == rest, where only `term`, a range of the sum, and `place`, a
-// range of the output, are no multiples of the step.
+// range of the output, are no multiples of the step. One of them may be absent.
 struct Congruence {
-  Ref term, place;  // place: null if there is none
+  Ref term, place;
   std::int64_t factor = 0, step = 0, rest = 0;
 };
 
@@ -59,14 +59,14 @@ Congruence congruence_of(Ref clause, Ref sum) {
     else
       return {};
   }
-  return c.term ? c : Congruence{};
+  return c;
 }
 
 template <class F>
 void each_congruence(Ref sum, F&& f) {
   if (Ref gate = gate_of(sum))
     for (Ref clause : rules::chain_of(Op::And, gate))
-      if (Congruence c = congruence_of(clause, sum); c.term) f(c);
+      if (Congruence c = congruence_of(clause, sum); c.term || c.place) f(c);
 }
 
 // A sum with only the terms at which every congruence without a place holds.
@@ -75,7 +75,7 @@ Ref thinned(Ref sum) {
     if (sum.is(Op::Reduce) && sum.reduce_op() == Op::Add && sum.src(0).is_const(0)) return sum.src(0);
     Congruence found;
     each_congruence(sum, [&](const Congruence& c) {
-      if (!found.term && !c.place) found = c;
+      if (!c.place) found = c;
     });
     if (!found.term) return sum;
     std::int64_t first = 0, n = found.term.src(0).i();
@@ -124,7 +124,7 @@ Ref phase(Ref root, Ref place, std::int64_t step, std::int64_t first) {
 
 absl::InlinedVector<Ref, 4> in_phases(Ref root) {
   constexpr std::int64_t kMostPhases = 64;
-  constexpr double kLaunch = 4000;  // in terms of a sum
+  constexpr double kLaunch = 4000, kWorth = 8;  // in terms of a sum
   absl::InlinedVector<std::pair<Ref, std::int64_t>, 2> places;
   double terms = 0, shrinks = 1;
   std::int64_t phases = 1;
@@ -144,8 +144,11 @@ absl::InlinedVector<Ref, 4> in_phases(Ref root) {
     terms = std::max(terms, all);
   }
   if (shrinks == 1) return {root};
-  for (Node* s : root.src(0).srcs().subspan(1)) terms *= static_cast<double>(Ref(s).src(0).hi());
-  if (terms * (1 - 1 / shrinks) < kLaunch * static_cast<double>(phases)) places.clear();
+  // Each stores with gaps between its elements, so that there must be something to sum up.
+  double outputs = 1;
+  for (Node* s : root.src(0).srcs().subspan(1)) outputs *= static_cast<double>(Ref(s).src(0).hi());
+  if (terms / shrinks < kWorth || outputs * terms * (1 - 1 / shrinks) < kLaunch * static_cast<double>(phases))
+    places.clear();
   absl::InlinedVector<Ref, 4> parts{root};
   for (auto [place, step] : places) {
     absl::InlinedVector<Ref, 4> finer;
