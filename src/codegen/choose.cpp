@@ -140,8 +140,29 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
     for (std::size_t i = 0; i < k.outputs; ++i)
       if (static_cast<int>(i) != t.lane && moves(wide, static_cast<int>(i)) && left(static_cast<int>(i)) > 1)
         images.push_back(i);
-  std::int64_t wide_within = kWholeKernel;
-  if (!images.empty()) {
+  std::int64_t wide_within = kWholeKernel, narrow_within = kWholeKernel;
+  // Or it is the narrow operand that goes on from image to image: each is read for all of the wide panel.
+  std::vector<std::size_t> around;
+  if (images.empty() && blocked) {
+    double bytes = narrow >= 0 ? bytes_of(narrow) : 0;
+    for (std::size_t i = 0; i < k.outputs; ++i) {
+      auto loop = static_cast<int>(i);
+      bool near = bytes <= static_cast<double>(target.l2) / 2;
+      if (loop == t.lane || loop == t.loop[0] || loop == t.loop[1] || left(loop) <= 1 || moves(wide, loop))
+        continue;
+      if (k.pinned >> i & 1 || (narrow >= 0 && moves(narrow, loop) && !near)) {
+        around.push_back(i);
+        bytes /= static_cast<double>(k.extent(i));
+      }
+    }
+  }
+  if (!around.empty()) {
+    blocked = false;
+    opts.push_back({OptKind::Reorder, id(t.lane), 0});
+    for (std::size_t i = around.size(); i-- > 0;)
+      opts.push_back({OptKind::Reorder, k.loops[around[i]].range_id(), 0});
+    narrow_within = k.loops[around.back()].range_id();
+  } else if (!images.empty()) {
     blocked = false;
     double column = static_cast<double>(itemsize(k.accesses[static_cast<std::size_t>(wide)].dtype));
     for (std::size_t i = k.outputs; i < k.body; ++i)
@@ -176,7 +197,7 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
       thread = {OptKind::Thread, id(t.lane), target.cores};
     } else {
       // Each thread fills panels of its own: few chunks of the outermost loop with enough for all.
-      std::vector<std::size_t> order = images;
+      std::vector<std::size_t> order = images.empty() ? around : images;
       for (std::size_t i = 0; i < k.outputs; ++i) order.push_back(i);
       for (std::size_t i : order) {
         std::int64_t n = left(static_cast<int>(i));
@@ -192,7 +213,7 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
   }
   for (int access : {wide, narrow}) {
     if (access < 0) continue;
-    std::int64_t within = access == wide ? wide_within : kWholeKernel;
+    std::int64_t within = access == wide ? wide_within : narrow_within;
     if (access == narrow && blocked && moves(narrow, rows))
       within = id(rows);
     else if (bytes_of(access) > kMostScratch && blocked)
