@@ -86,7 +86,6 @@ class Planner {
   Ref regroup(const Entry& e);
   Ref load(const Entry& e);
   Work work_of(const KernelPlan& kernel);
-  static Ref call_of(const Work& work);
 
   Ref call_;
   std::string default_device_;
@@ -120,6 +119,10 @@ void plan_memory(Schedule& schedule);
 /// takes one step for each value, so it is left in one piece and fuses with nothing but what its elements
 /// begin with.
 bool names_elements(Ref reduce);
+
+/// The kernel, or kernels that each store a part of what it stores: where sums of which only every s-th term
+/// counts are worth it, one for each remainder of a place.
+absl::InlinedVector<Ref, 4> in_phases(Ref kernel);
 
 /// Reductions of very many elements as reductions of parts, kept in memory, and a reduction of those.
 const RuleSet& long_reductions();
