@@ -8,6 +8,7 @@
 #include "codegen/cost_model.h"
 #include "codegen/dot.h"
 #include "codegen/nests.h"
+#include "codegen/scatter.h"
 #include "codegen/window.h"
 
 namespace pg::codegen {
@@ -165,7 +166,52 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
   bool far = wide >= 0 && bytes_of(wide) / target.cores > static_cast<double>(target.l2) / 2;
   bool blocked = rows >= 0 && lane_left && wide >= 0 && !moves(wide, rows) && (narrow >= 0 || far);
   bool one_block = false;  // each part of the wide panel is filled, used and left
-  if (blocked) {
+  // The wide panel of many images would be as large as all of them: a block at a time, which stays in the
+  // cache while all that it is multiplied with passes.
+  std::vector<std::size_t> images;
+  if (far && t.lane >= 0 && t.lane < static_cast<int>(k.outputs) && (rows < 0 || !moves(wide, rows)))
+    for (std::size_t i = 0; i < k.outputs; ++i)
+      if (static_cast<int>(i) != t.lane && moves(wide, static_cast<int>(i)) && left(static_cast<int>(i)) > 1)
+        images.push_back(i);
+  std::int64_t wide_within = kWholeKernel, narrow_within = kWholeKernel;
+  // Or it is the narrow operand that goes on from image to image: each is read for all of the wide panel.
+  std::vector<std::size_t> around;
+  if (images.empty() && blocked) {
+    double bytes = narrow >= 0 ? bytes_of(narrow) : 0;
+    for (std::size_t i = 0; i < k.outputs; ++i) {
+      auto loop = static_cast<int>(i);
+      bool near = bytes <= static_cast<double>(target.l2) / 2;
+      if (loop == t.lane || loop == t.loop[0] || loop == t.loop[1] || left(loop) <= 1 || moves(wide, loop))
+        continue;
+      if (k.pinned >> i & 1 || (narrow >= 0 && moves(narrow, loop) && !near)) {
+        around.push_back(i);
+        bytes /= static_cast<double>(k.extent(i));
+      }
+    }
+  }
+  if (!around.empty()) {
+    blocked = false;
+    opts.push_back({OptKind::Reorder, id(t.lane), 0});
+    for (std::size_t i = around.size(); i-- > 0;)
+      opts.push_back({OptKind::Reorder, k.loops[around[i]].range_id(), 0});
+    narrow_within = k.loops[around.back()].range_id();
+  } else if (!images.empty()) {
+    blocked = false;
+    double column = static_cast<double>(itemsize(k.accesses[static_cast<std::size_t>(wide)].dtype));
+    for (std::size_t i = k.outputs; i < k.body; ++i)
+      if (moves(wide, static_cast<int>(i))) column *= static_cast<double>(k.extent(i));
+    auto most = static_cast<std::int64_t>(static_cast<double>(target.l2) / 4 /
+                                          (column * static_cast<double>(amount_of(t, t.lane))));
+    std::int64_t blocks = tiles_of(left(t.lane), std::clamp<std::int64_t>(most, 1, left(t.lane))),
+                 per = tiles_of(left(t.lane), blocks);
+    if (blocks > 1) {
+      if (per > 1) opts.push_back({OptKind::Split, id(t.lane), per});
+      opts.push_back({OptKind::Reorder, id(t.lane), 0});
+    }
+    for (std::size_t i = images.size(); i-- > 0;)
+      opts.push_back({OptKind::Reorder, k.loops[images[i]].range_id(), 0});
+    wide_within = blocks > 1 ? id(t.lane) : k.loops[images.back()].range_id();
+  } else if (blocked) {
     double bytes = static_cast<double>(amount_of(t, rows)) * reduction *
                    (narrow >= 0 ? model.panel_element_bytes(static_cast<std::size_t>(narrow))
                                 : static_cast<double>(itemsize(k.accesses[0].dtype)));
@@ -186,13 +232,15 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
       thread = {OptKind::Thread, id(t.lane), target.cores};
     } else {
       // Each thread fills panels of its own: few chunks of the outermost loop with enough for all.
-      for (std::size_t i = 0; i < k.outputs && !thread.amount; ++i)
-        if (fixed(k.loops[i]) && left(static_cast<int>(i)) >= target.cores &&
+      std::vector<std::size_t> order = images.empty() ? around : images;
+      for (std::size_t i = 0; i < k.outputs; ++i) order.push_back(i);
+      for (std::size_t i : order) {
+        std::int64_t n = left(static_cast<int>(i));
+        if (!thread.amount && fixed(k.loops[i]) && n >= target.cores &&
             (static_cast<int>(i) != t.lane || !lane_left))
           thread = {OptKind::Thread, k.loops[i].range_id(),
-                    std::min<std::int64_t>(
-                        left(static_cast<int>(i)),
-                        left(static_cast<int>(i)) % (2 * target.cores) ? target.cores : 2 * target.cores)};
+                    std::min<std::int64_t>(n, n % (2 * target.cores) ? target.cores : 2 * target.cores)};
+      }
     }
     if (!thread.amount && lane_left && left(t.lane) >= target.cores)
       thread = {OptKind::Thread, id(t.lane), target.cores};
@@ -200,7 +248,7 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
   }
   for (int access : {wide, narrow}) {
     if (access < 0) continue;
-    std::int64_t within = kWholeKernel;
+    std::int64_t within = access == wide ? wide_within : narrow_within;
     if (access == narrow && blocked && moves(narrow, rows))
       within = one_block ? kWholeKernel : id(rows);
     else if (blocked && (one_block || bytes_of(access) > kMostScratch))
@@ -292,6 +340,99 @@ void place_tile(const Kernel& k, const CostModel& model, const Tile& tile, std::
   }
 }
 
+// The loop of a reduction over rows of memory too large for the caches, each read once, from row to row by
+// pages: its results are better kept close by while it passes over the rows one after the other. -1: none.
+int swept(const Kernel& k, const CostModel& model, const Tile& tile, bool parallel, const Target& target) {
+  constexpr double kPage = 4096;
+  if (tile.lane < 0 || k.is_reduce(static_cast<std::size_t>(tile.lane)) || k.reduces.size() != 1) return -1;
+  auto lane = static_cast<std::size_t>(tile.lane);
+  for (int t : tile.loop)
+    if (t >= 0 && t != tile.lane) return -1;
+  // One output loop, or a second one outside that is shared out altogether.
+  if (k.outputs > 2 || (k.outputs == 2 && (!parallel || !fixed(k.loops[0]) || k.extent(0) < target.cores)))
+    return -1;
+  if (lane + 1 != k.outputs || k.extent(lane) % tile.lanes || k.extent(lane) / tile.lanes < 2) return -1;
+  double results = static_cast<double>(k.extent(lane)) * static_cast<double>(itemsize(k.reduces[0].dtype()));
+  if (results > static_cast<double>(target.l2) / 2) return -1;
+  for (std::size_t a = 0; a < k.accesses.size(); ++a) {
+    const Access& access = k.accesses[a];
+    auto size = static_cast<double>(itemsize(access.dtype));
+    bool once = !access.store && access.strides[lane].regular && access.strides[lane].value == 1;
+    std::size_t row = k.outputs;
+    for (std::size_t i = 0; i < k.body; ++i) {
+      const Stride& s = access.strides[i];
+      once &= fixed(k.loops[i]) && s.regular && s.value && !access.gated[i];
+      if (k.is_reduce(i) && s.value > access.strides[row].value) row = i;
+    }
+    if (once && model.panel_elements(a) * size > static_cast<double>(target.l2 * target.cores) &&
+        static_cast<double>(access.strides[row].value) * size >= kPage)
+      return static_cast<int>(row);
+  }
+  return -1;
+}
+
+// Elements named one by one: lanes and threads along other loops than the one that is named, where a row is
+// long enough.
+bool place_scatter(Ref kernel, const Kernel& k, bool parallel, const Target& target, std::vector<Opt>& opts) {
+  constexpr std::int64_t kFew = 16;  // elements that are better compared with each name
+  Ref loop = named_loop(kernel);
+  if (!loop || loop.hi() < kFew) return false;
+  const Access& out =
+      *std::find_if(k.accesses.begin(), k.accesses.end(), [](const Access& a) { return a.store; });
+  std::int64_t lanes = 1, threads = 0;
+  for (std::size_t i = k.outputs; i-- > 0 && lanes == 1;) {
+    std::int64_t each = target.lanes_of(out.dtype);
+    bool lines = out.strides[i].regular && out.strides[i].value == 1 && !same(k.loops[i], loop);
+    if (!lines || !fixed(k.loops[i]) || each < 2 || k.extent(i) % each) continue;
+    for (const Access& a : k.accesses)
+      lines &= a.store || (a.strides[i].regular && (a.strides[i].value == 1 || !a.strides[i].value));
+    if (!lines) continue;
+    lanes = each;
+    opts.push_back({OptKind::Lane, k.loops[i].range_id(), lanes});
+    if (parallel && k.extent(i) / lanes >= 4 * target.cores) threads = k.loops[i].range_id() + 1;
+  }
+  if (parallel && !threads && fixed(loop) && loop.hi() >= target.cores) threads = loop.range_id() + 1;
+  if (threads) opts.push_back({OptKind::Thread, threads - 1, target.cores});
+  opts.push_back({OptKind::Scatter, loop.range_id(), 0});
+  return true;
+}
+
+// Lanes, threads and the sweep along loop `row`.
+void place_sweep(const Kernel& k, const Tile& tile, std::size_t row, bool parallel, const Target& target,
+                 std::vector<Opt>& opts) {
+  constexpr std::int64_t kRows = 8;  // at a time
+  auto id = [&](std::size_t loop) { return k.loops[loop].range_id(); };
+  if (parallel)
+    for (std::size_t i = 0; i < k.outputs; ++i) {
+      std::int64_t n = k.extent(i) / (static_cast<int>(i) == tile.lane ? tile.lanes : 1);
+      if (n < target.cores) continue;
+      // Rows as long as can be, so that pages are read whole.
+      opts.push_back({OptKind::Thread, id(i), i + 1 < k.outputs ? n : target.cores});
+      break;
+    }
+  std::int64_t rows = kRows;
+  while (k.extent(row) % rows) --rows;
+  opts.push_back({OptKind::Sweep, id(row), rows});
+}
+
+// Outputs that leave the caches anyway and that whole lines, or neighbours one after the other, are stored
+// to.
+void place_streams(const Kernel& k, const Tile& tile, const Target& target, std::vector<Opt>& opts) {
+  if (!target.stream_bytes || tile.lane < 0 || k.is_reduce(static_cast<std::size_t>(tile.lane))) return;
+  auto lane = static_cast<std::size_t>(tile.lane);
+  for (const Access& a : k.accesses) {
+    if (!a.store || slot_of(a) < 0 || a.index.nsrc() > 2) continue;
+    std::int64_t size = static_cast<std::int64_t>(itemsize(a.dtype)), bytes = size;
+    for (std::size_t i = 0; i < k.outputs; ++i)
+      if (a.strides[i].value || !a.strides[i].regular) bytes *= k.extent(i);
+    bool read = std::any_of(k.accesses.begin(), k.accesses.end(),
+                            [&](const Access& b) { return !b.store && slot_of(b) == slot_of(a); });
+    bool whole = a.strides[lane].regular && a.strides[lane].value == 1 && k.extent(lane) % tile.lanes == 0 &&
+                 (tile.lanes * size % 64 == 0 || (lane + 1 == k.outputs && k.body == k.outputs));
+    if (bytes >= target.stream_bytes && whole && !read) opts.push_back({OptKind::Stream, 0, slot_of(a)});
+  }
+}
+
 // One of several nests: loops that another turns in stay as they are.
 void place_nest(Ref nest, const Kernel& whole, std::uint64_t outer, const Target& target,
                 std::vector<Opt>& opts) {
@@ -299,7 +440,9 @@ void place_nest(Ref nest, const Kernel& whole, std::uint64_t outer, const Target
   for (std::size_t i = 0; i < k.outputs; ++i)
     if (outer >> whole.loop_of(k.loops[i]) & 1) k.pinned |= std::uint64_t{1} << i;
   CostModel model(k, target);
-  place_tile(k, model, best_tile(k, model).tile, opts);
+  Tile tile = best_tile(k, model).tile;
+  place_tile(k, model, tile, opts);
+  if (k.body == k.outputs) place_streams(k, tile, target, opts);
 }
 
 }  // namespace
@@ -318,12 +461,19 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
   if (k.loops.empty()) return opts;
   double work = 1;
   for (Ref l : k.loops) work *= static_cast<double>(std::max<std::int64_t>(1, l.src(0).hi()));
+  // Threads only where each has enough to do to be worth waking.
+  bool parallel = target.cores > 1 && work >= 32768;
+  if (!target.has_groups && place_scatter(kernel, k, parallel, target, opts)) return opts;
   CostModel model(k, target);
   Found found;
+  int row = -1;  // the loop of a reduction that is swept
   bool matrices = place_matrices(kernel, k, target, opts);
   if (target.vector_bytes > 0 && !matrices) {
     found = best_tile(k, model);
-    Nests nests = target.has_groups ? Nests() : nests_of(k);
+    if (!target.has_groups) row = swept(k, model, found.tile, parallel, target);
+    // Copies are those of rows, and what is read once needs no panel.
+    if (row >= 0) found = {.tile = {.lane = found.tile.lane, .lanes = found.tile.lanes}};
+    Nests nests = target.has_groups || row >= 0 ? Nests() : nests_of(k);
     // Lanes along an output loop that all nests share serve them all.
     if (nests.kernels.empty() || (found.tile.lane >= 0 && nests.shared >> found.tile.lane & 1)) {
       place_tile(k, model, found.tile, opts);
@@ -337,16 +487,17 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
     for (const Opt& o : opts) t = apply(t, o, target);
     return t;
   };
-  // Threads only where each has enough to do to be worth waking.
-  bool parallel = target.cores > 1 && work >= 32768;
   if (target.has_groups)
     place_items(tiled(), target, opts);
+  else if (row >= 0)
+    place_sweep(k, found.tile, static_cast<std::size_t>(row), parallel, target, opts);
   else if (found.cost.staged)
     place_panels(k, model, found, parallel, target, opts);
   else if (model.has_reduction() && std::isfinite(found.cost.cycles))
     order_loops(k, model, found.tile, target, opts);
-  if (!target.has_groups && !found.cost.staged && parallel)
+  if (!target.has_groups && row < 0 && !found.cost.staged && parallel)
     if (Opt o = threads(Kernel(tiled()), target); o.amount) opts.push_back(o);
+  if (!target.has_groups) place_streams(k, found.tile, target, opts);
   return opts;
 }
 

@@ -168,6 +168,20 @@ double CostModel::steps_of_staged(const Tile& tile, std::size_t access) const {
   return panel_elements(access) * each / turns * (lanes_move ? 1 : std::min(2, t_.cores));
 }
 
+// Cycles of one turn of the inner loop that it takes to bring in the vectors of a reduction along the lanes:
+// whole rows pass between two uses, of this access and all others.
+double CostModel::streams(const Tile& tile, std::size_t access, double vectors) const {
+  const Access& a = k_.accesses[access];
+  auto lane = static_cast<std::size_t>(tile.lane);
+  if (!a.strides[lane].regular || std::abs(a.strides[lane].value) != 1) return 0;
+  double bytes = vectors * static_cast<double>(tile.lanes) * static_cast<double>(itemsize(a.dtype));
+  // The innermost output loop sweeps over all of what moves with it, and past the same of the rest.
+  bool swept = k_.outputs > 0 && moves_[access] >> (k_.outputs - 1) & 1;
+  double passed =
+      swept ? panel_elements(access) * static_cast<double>(itemsize(a.dtype)) : 2 * bytes * inner_trips(tile);
+  return passed > static_cast<double>(t_.l2) * 0.75 ? bytes / t_.l3_bytes_per_cycle : 0;
+}
+
 // Cycles of one turn of the inner loop spent waiting for lines.
 double CostModel::misses(const Tile& tile, std::size_t access) const {
   const Access& a = k_.accesses[access];
@@ -210,7 +224,9 @@ double CostModel::misses(const Tile& tile, std::size_t access) const {
   bool crowded = step >= 4096 && std::fmod(step, 4096) == 0;
   double footprint = static_cast<double>(k_.extent(inner)) * lines * fresh * 64 * (crowded ? 8 : 1);
   bool far = footprint >= static_cast<double>(t_.l2);
-  double wait = far ? 10 : footprint > static_cast<double>(t_.l1) / 2 ? 3 : 0.2;
+  // Steps that no prefetcher follows, through what no cache holds: each line is waited for.
+  bool cold = step >= 2048 && panel_elements(access) * size > static_cast<double>(t_.l2);
+  double wait = cold ? 20 : far ? 10 : footprint > static_cast<double>(t_.l1) / 2 ? 3 : 0.2;
   return runs * (1 + (far ? 0.4 : 0.8) * (length - 1)) * fresh * wait;
 }
 
@@ -248,14 +264,15 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
       }
     return false;
   };
-  double memory = 0, arithmetic = 0, registers = 0;
+  double memory = 0, arithmetic = 0, held = 0;  // held: copies of the factor that has fewer
   double amortise = inner_trips(tile);
   // Of an access in place, for one turn of the inner loop.
   auto direct_cost = [&](std::size_t a) {
     const Access& access = k_.accesses[a];
     std::uint64_t mask = moves_[a];
     double each = 0.5;
-    if (tile.lane >= 0 && tile.lanes > 1 && mask >> tile.lane & 1) {
+    bool lane_matters = tile.lane >= 0 && tile.lanes > 1 && mask >> tile.lane & 1;
+    if (lane_matters) {
       const Stride& s = access.strides[static_cast<std::size_t>(tile.lane)];
       bool irregular = !s.regular || s.value != 1;
       bool masked = access.gated[static_cast<std::size_t>(tile.lane)] ||
@@ -272,7 +289,11 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     for (std::size_t i = 0; i < k_.body; ++i)
       if (access.gated[i] && !(tile.lane >= 0 && static_cast<std::size_t>(tile.lane) == i)) each += 0.25;
     if (ragged(mask)) each += 1.5;
-    return (copies(mask) * each + (mask & main_ ? misses(tile, a) : 0)) * shares_[a];
+    double n = copies(mask), cost = n * each;
+    if (mask & main_) cost += misses(tile, a);
+    if (mask & main_ && lane_matters && k_.is_reduce(static_cast<std::size_t>(tile.lane)))
+      cost += streams(tile, a, n);
+    return cost * shares_[a];
   };
   // What stands outside of lanes that add up happens once for all of them.
   bool lanes_add = tile.lane >= 0 && main_ >> tile.lane & 1;
@@ -301,9 +322,14 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
       for (const Work& work : work_)
         if (work.panels >> a & 1) in_place += work_in_memory * arithmetic_of(work);
     double lines = n * (lane_matters ? lanes : 1) * panels_[a].element_bytes / 64;
-    bool near = amortise * lines * 64 < static_cast<double>(t_.l1) * 0.75;
+    double passed = amortise * lines * 64;
+    double rate = passed < static_cast<double>(t_.l2) * 0.4 ? t_.l2_bytes_per_cycle : t_.l3_bytes_per_cycle;
+    bool near = passed < static_cast<double>(t_.l1) * 0.75;
+    // Lanes of several images in one panel: no block of it could be near.
+    bool spread = lane_matters && n > copies(mask & bit(static_cast<std::size_t>(tile.lane))) &&
+                  panel_elements(a) * panels_[a].element_bytes > static_cast<double>(t_.l2);
     double staged =
-        (n * 0.5 + (near ? 0 : lines * 64 / t_.l2_bytes_per_cycle) + steps_of_staged(tile, a)) * shares_[a];
+        (n * (spread ? 1.5 : 0.5) + (near ? 0 : lines * 64 / rate) + steps_of_staged(tile, a)) * shares_[a];
     if (staged >= in_place * 0.95) continue;
     out.staged |= bit(a);
     out.in_panels |= bit(a) | panels_[a].accesses;
@@ -312,9 +338,8 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
   for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
     if (a < 64 && (out.in_panels & ~out.staged) >> a & 1) continue;
     memory += direct[a];
-    bool lane_matters = tile.lane >= 0 && tile.lanes > 1 && moves_[a] >> tile.lane & 1;
-    if (moves_[a] & main_ && !k_.accesses[a].store)
-      registers = std::max(registers, lane_matters ? copies(moves_[a]) : 1);
+    double n = copies(moves_[a]);
+    if (moves_[a] & main_ && !k_.accesses[a].store) held = held > 0 ? std::min(held, n) : n;
   }
   for (const Work& work : work_)
     if (!(work.panels & out.staged)) arithmetic += arithmetic_of(work);
@@ -324,14 +349,15 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     bool lane_reduces = tile.lane >= 0 && k_.is_reduce(static_cast<std::size_t>(tile.lane));
     double chains = accumulators * (lane_reduces ? static_cast<double>(unroll_of(tile)) : 1);
     for (std::uint64_t loops : side_sums_) {
-      registers += copies(loops);
+      held += copies(loops);
       arithmetic += copies(loops) * 0.5;
     }
     arithmetic += accumulators * 0.5;
     arithmetic = std::max(arithmetic, accumulators * latency / std::min(chains, latency * per_cycle) /
                                           (chains < latency * per_cycle ? 1 : per_cycle));
-    if (accumulators + registers + 1 > t_.vector_registers)
-      memory += (accumulators + registers + 1 - t_.vector_registers) * 2;
+    // What does not fit is stored and loaded again.
+    if (accumulators + held + 1 > t_.vector_registers)
+      memory += (accumulators + held + 1 - t_.vector_registers) * 6;
     if (lane_reduces) arithmetic += accumulators * 6 / amortise;  // the fold of the lanes
   } else if (copies_all > 4) {
     arithmetic += copies_all * 0.1;

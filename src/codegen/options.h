@@ -24,6 +24,9 @@ enum class OptKind : std::uint8_t {
   Stage,
   Window,
   Dot,
+  Sweep,
+  Scatter,
+  Stream,
 };
 
 /// An option on the loop with that id. Sizes that do not divide the loop pad it with exact masking.
@@ -58,6 +61,12 @@ std::string to_string(const Opt& opt);
 ///   Dot     a sum of products of bytes over the loop becomes one of words, of four bytes each. Before all
 ///   but
 ///           Window
+///   Sweep   the results of the one reduction lie in scratch memory, and `amount` turns of its loop at a time
+///           pass over all of them. After every other option but Stream
+///   Scatter each value of the reduction joins the one element along the loop that it names, in order. After
+///           every other option
+///   Stream  what is stored into the buffer in slot `amount`, which the kernel does not read, goes past the
+///           caches where whole aligned vectors are stored
 Ref apply(Ref kernel, const Opt& opt, const Target& target);
 inline constexpr std::int64_t kWholeKernel = -1;
 

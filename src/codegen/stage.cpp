@@ -38,19 +38,6 @@ std::int64_t size_of(std::span<const Ref> dims, std::int64_t row) {
   return row;
 }
 
-// The value, reading nothing where the guard is false.
-Ref guarded(Ref value, Ref guard) {
-  absl::InlinedVector<std::pair<Ref, Ref>, 2> loads;
-  for (Ref n : toposort(value))
-    if (n.is(Op::Load) && n.src(0).src(0).is(Op::Param)) {
-      Ref index = n.src(0);
-      Ref gate = index.nsrc() > 2 ? index.src(2) & guard : guard;
-      Ref gated = make(Op::Index, index.dtype(), {index.src(0), index.src(1), gate});
-      loads.emplace_back(index, gated);
-    }
-  return substitute(value, loads);
-}
-
 class Stager {
  public:
   Stager(Ref kernel, const Target& target)
@@ -78,7 +65,7 @@ class Stager {
       else if (n.is(Op::Reduce) && std::any_of(srcs.begin() + 1, srcs.end(), is_group))
         becomes_[n.node()] = shared(n, srcs);
       else if (n.is(Op::Store) && !group_.empty())
-        becomes_[n.node()] = make(Op::Store, DType::Void, {by_first_item(srcs[0]), srcs[1]});
+        becomes_[n.node()] = make(Op::Store, DType::Void, 1, Refs{by_first_item(srcs[0]), srcs[1]}, n->arg);
       else if (changed)
         becomes_[n.node()] = make(n.op(), n.dtype(), n.lanes(), srcs, n->arg);
     }
@@ -153,6 +140,18 @@ Fresh::Fresh(Ref kernel) {
     if (n.is(Op::Range)) range = std::max(range, n.range_id() + 1);
     if (n.is(Op::Local)) slot = std::max(slot, n.i() + 1);
   }
+}
+
+Ref guarded(Ref value, Ref guard) {
+  absl::InlinedVector<std::pair<Ref, Ref>, 2> loads;
+  for (Ref n : toposort(value))
+    if (n.is(Op::Load) && n.src(0).src(0).is(Op::Param)) {
+      Ref index = n.src(0);
+      Ref gate = index.nsrc() > 2 ? index.src(2) & guard : guard;
+      Ref gated = make(Op::Index, index.dtype(), {index.src(0), index.src(1), gate});
+      loads.emplace_back(index, gated);
+    }
+  return substitute(value, loads);
 }
 
 Ref panel(Ref value, std::span<const Ref> dims, std::span<const Ref> read, Fresh& fresh,

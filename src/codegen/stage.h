@@ -26,6 +26,9 @@ Ref panel(Ref value, std::span<const Ref> dims, std::span<const Ref> read, Fresh
 Ref fill_row(Ref value, std::span<const Ref> loops, Fresh& fresh);
 Ref read_row(Ref filled, DType t, std::span<const Ref> loops, std::span<const Ref> at);
 
+/// The value, reading nothing where the guard is false.
+Ref guarded(Ref value, Ref guard);
+
 /// The kernel without Stage nodes and without reductions over GroupReduce ranges; those ranges stay open.
 Ref lower_stages(Ref kernel, const Target& target);
 

@@ -22,6 +22,40 @@ Ref address(Ref buffer, Ref offset, Ref valid) {
 
 bool is_scalar_argument(Ref n) { return n.is(Op::Bind) || n.is(Op::ScalarParam) || n.is(Op::Var); }
 
+// A call of the kernel: its arguments in order of first use, what it writes first; ranges are numbered by
+// use, too.
+Ref call_of(Ref root) {
+  std::vector<std::pair<Ref, Ref>> renamed;
+  absl::InlinedVector<Ref, 8> buffers, scalars;
+  auto rename_buffer = [&](Ref p) {
+    renamed.emplace_back(p, param(static_cast<std::int64_t>(buffers.size()), p.dtype(), p.src(0)));
+    buffers.push_back(p);
+  };
+  auto named = [&](Ref p) {
+    return std::any_of(renamed.begin(), renamed.end(), [&](auto& r) { return same(r.first, p); });
+  };
+  for (Node* end : root.srcs())
+    if (Ref out = Ref(end).src(0).src(0).src(0); !named(out)) rename_buffer(out);
+  std::int64_t next_range = 0;
+  for (Ref n : toposort(root)) {
+    if (n.is(Op::Param) && !named(n)) rename_buffer(n);
+    if (is_scalar_argument(n)) {
+      renamed.emplace_back(
+          n, scalar_param(static_cast<std::int64_t>(scalars.size()), n.dtype(), n.lo(), n.hi()));
+      scalars.push_back(n);
+    }
+  }
+  for (Ref n : toposort(root))
+    if (n.is(Op::Range)) {
+      Ref extent = substitute(n.src(0), renamed);
+      renamed.emplace_back(n, range(next_range++, n.range_kind(), extent));
+    }
+  absl::InlinedVector<Ref, 12> call{substitute(root, renamed)};
+  call.insert(call.end(), buffers.begin(), buffers.end());
+  call.insert(call.end(), scalars.begin(), scalars.end());
+  return make(Op::Call, DType::Void, 1, call);
+}
+
 }  // namespace
 
 Ref Planner::load(const Entry& e) {
@@ -132,42 +166,8 @@ Work Planner::work_of(const KernelPlan& kernel) {
   root = rewrite(root, rules::symbolic(), {.name = "simplify kernel", .optional = true});
   Work work{.root = root, .device = kernel.device, .next_range = kernel.next_range};
   collect(work);
+  work.own_loops |= kernel.scatters;
   return work;
-}
-
-// The kernel with its arguments in order of first use, what it writes first; ranges are numbered by use, too.
-Ref Planner::call_of(const Work& work) {
-  if (!work.root.is(Op::Sink)) return work.root;
-  Ref root = work.root;
-  std::vector<std::pair<Ref, Ref>> renamed;
-  absl::InlinedVector<Ref, 8> buffers, scalars;
-  auto rename_buffer = [&](Ref p) {
-    renamed.emplace_back(p, param(static_cast<std::int64_t>(buffers.size()), p.dtype(), p.src(0)));
-    buffers.push_back(p);
-  };
-  auto named = [&](Ref p) {
-    return std::any_of(renamed.begin(), renamed.end(), [&](auto& r) { return same(r.first, p); });
-  };
-  for (Node* end : root.srcs())
-    if (Ref out = Ref(end).src(0).src(0).src(0); !named(out)) rename_buffer(out);
-  std::int64_t next_range = 0;
-  for (Ref n : toposort(root)) {
-    if (n.is(Op::Param) && !named(n)) rename_buffer(n);
-    if (is_scalar_argument(n)) {
-      renamed.emplace_back(
-          n, scalar_param(static_cast<std::int64_t>(scalars.size()), n.dtype(), n.lo(), n.hi()));
-      scalars.push_back(n);
-    }
-  }
-  for (Ref n : toposort(root))
-    if (n.is(Op::Range)) {
-      Ref extent = substitute(n.src(0), renamed);
-      renamed.emplace_back(n, range(next_range++, n.range_kind(), extent));
-    }
-  absl::InlinedVector<Ref, 12> call{substitute(root, renamed)};
-  call.insert(call.end(), buffers.begin(), buffers.end());
-  call.insert(call.end(), scalars.begin(), scalars.end());
-  return make(Op::Call, DType::Void, 1, call);
 }
 
 Schedule Planner::finish(const std::vector<int>& order) {
@@ -206,7 +206,14 @@ Schedule Planner::finish(const std::vector<int>& order) {
     if (auto it = buffer_.find(r.node()); it != buffer_.end()) kept.insert(it->second);
   drop_dead_stores(works, std::move(kept));
   absl::InlinedVector<Ref, 16> calls;
-  for (const Work& w : works) calls.push_back(call_of(w));
+  for (const Work& w : works) {
+    if (!w.root.is(Op::Sink))
+      calls.push_back(w.root);
+    else if (w.root.nsrc() > 1)
+      calls.push_back(call_of(w.root));
+    else
+      for (Ref part : in_phases(w.root)) calls.push_back(call_of(part));
+  }
   out.linear = make(Op::Linear, DType::Void, 1, calls);
   out.buffers = buffers_;
   out.params = params_;

@@ -93,7 +93,7 @@ class Merger {
     Work &a = works_[i], &b = works_[j];
     if (!a.root || !b.root || !a.root.is(Op::Sink) || !b.root.is(Op::Sink) || a.device != b.device) return {};
     if (!meet(a.writes, b.reads) && !meet(a.reads, b.reads)) return {};
-    if (a.product || b.product || meet(a.writes, b.writes)) return {};
+    if (a.own_loops || b.own_loops || meet(a.writes, b.writes)) return {};
     if (static_cast<std::size_t>(a.root.nsrc() + b.root.nsrc()) > kEnds ||
         a.next_range + b.next_range > kLoops)
       return {};
@@ -294,7 +294,7 @@ void collect(Work& work) {
         auto alone = [](const auto& p, const auto& q) {
           return std::any_of(p.begin(), p.end(), [&](Node* r) { return !q.contains(r); });
         };
-        work.product |= alone(x, y) && alone(y, x);
+        work.own_loops |= alone(x, y) && alone(y, x);
       }
     }
   }

@@ -25,7 +25,7 @@ struct Work {
   Slots reads{}, writes{};
   absl::InlinedVector<Ref, 8> loads{};  // the Index of each
   std::int64_t turns = 1;               // iterations of the innermost loop
-  bool product = false;                 // a product of two matrices, whose loops all else follows
+  bool own_loops = false;               // a product of matrices, or a scatter: shaped by that alone
 };
 
 /// Fills in what follows from the root of a kernel.

@@ -45,7 +45,8 @@ struct KernelPlan {
   Ref part{};                       // where in an element of the buffer it is stored, in units of its size
   int value = -1;                   // entry
   Ref copy_of{};                    // a Copy: what it reads
-  Ref product{};  // the large sum of products it computes: one, whose loops all else follows
+  Ref product{};          // the large sum of products it computes: one, whose loops all else follows
+  bool scatters = false;  // values that name the elements they join
   absl::flat_hash_set<Node*> reads{};  // stored nodes it loads
 };
 
@@ -70,6 +71,7 @@ class Planner {
   void process(Ref node);
   bool widens_for_products(Ref n, const std::vector<int>& entries) const;
   bool should_store(Ref node, const std::vector<int>& entries) const;
+  bool begins_with_rest(Ref reduce, int entry) const;
   bool elsewhere(Ref node, const KernelPlan& kernel);
   int open_kernel(Ref node, int buffer, Ref shape);
   void start_kernel(Ref node, int buffer);
@@ -85,7 +87,6 @@ class Planner {
   Ref regroup(const Entry& e);
   Ref load(const Entry& e);
   Work work_of(const KernelPlan& kernel);
-  static Ref call_of(const Work& work);
 
   Ref call_;
   std::string default_device_;
@@ -113,6 +114,16 @@ class Planner {
 Ref storage_node(Ref node);
 /// Places temporaries of a schedule in arenas by lifetime.
 void plan_memory(Schedule& schedule);
+
+/// Whether each value of a Reduce names the one element of the result that it joins:
+/// where(name == arange, value, nothing), reduced along other axes than that of the arange. Such a reduction
+/// takes one step for each value, so it is left in one piece and fuses with nothing but what its elements
+/// begin with.
+bool names_elements(Ref reduce);
+
+/// The kernel, or kernels that each store a part of what it stores: where sums of which only every s-th term
+/// counts are worth it, one for each remainder of a place.
+absl::InlinedVector<Ref, 4> in_phases(Ref kernel);
 
 /// Reductions of very many elements as reductions of parts, kept in memory, and a reduction of those.
 const RuleSet& long_reductions();

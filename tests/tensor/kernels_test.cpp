@@ -254,5 +254,39 @@ TEST(Kernels, NodesMade) {
   EXPECT_LE(graph_stats().made - before.made, 8u * 20);
 }
 
+// What goes to places takes a step for each value, not one for each value and place: sums into rows, their
+// gradients, the last value of each place; and gives what one gets by hand.
+TEST(Kernels, ValuesGoToTheirPlacesOneByOne) {
+  constexpr std::int64_t kPlaces = 3000, kNames = 2000, kWidth = 24;
+  Tensor table = Tensor::randint({kPlaces, kWidth}, {.high = 9}).cast(f32).clone().realize().requires_grad();
+  Tensor names = Tensor::randint({kNames}, {.high = kPlaces / 4}).realize();
+  Tensor values = Tensor::randint({kNames, kWidth}, {.high = 9}).cast(f32).realize();
+  auto at = names.to_vector<int>();
+  auto each = values.to_vector<float>(), old = table.to_vector<float>();
+  std::vector<float> sums(old.size()), last(old);
+  for (std::size_t n = 0; n < at.size(); ++n)
+    for (std::size_t c = 0; c < kWidth; ++c) {
+      std::size_t to = static_cast<std::size_t>(at[n]) * kWidth + c, from = n * kWidth + c;
+      sums[to] += each[from];
+      last[to] = each[from];
+    }
+  std::vector<float> added(sums);
+  for (std::size_t i = 0; i < old.size(); ++i) added[i] += old[i];
+  auto cheap = [&](const char* what, const Tensor& made, const std::vector<float>& want) {
+    double before = engine::counters().flops;
+    auto got = made.to_vector<float>();
+    EXPECT_LT(engine::counters().flops - before, 20.0 * kWidth * (kNames + kPlaces)) << what;
+    EXPECT_EQ(got, want) << what;
+  };
+  cheap("index_add", table.detach().index_add(0, names, values), added);
+  cheap("gradient of rows", (table[names] * values).sum().gradient({table})[0], sums);
+  Tensor wide = names.unsqueeze(1).expand({kNames, kWidth}).contiguous();
+  cheap("gradient of gather", (table.gather(0, wide) * values).sum().gradient({table})[0], sums);
+  cheap("scatter_reduce", table.detach().scatter_reduce(0, wide, values, Scatter::Sum), added);
+  Tensor written = table.detach().clone();
+  written[names] = values;
+  cheap("rows written", written, last);
+}
+
 }  // namespace
 }  // namespace pg
