@@ -13,7 +13,7 @@ namespace pg::codegen {
 
 struct SearchLimits {
   std::size_t width = 1;  // lists kept from one round to the next
-  double seconds = 3;     // no further trial after that,
+  double seconds = 2;     // no further trial after that,
   double runs = 500;      // nor after this many times what the kernel takes
   double worth = 0.01;    // a round that gains less than this share is the last
   std::size_t batch = 1;  // lists tried out at a time

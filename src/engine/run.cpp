@@ -1,5 +1,6 @@
 #include "engine/run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -65,7 +66,20 @@ absl::flat_hash_map<KernelKey, Searched> search(std::span<const Wanted> missing,
     progress.emplace(static_cast<std::int64_t>(missing.size()),
                      Progress::Options{"search", "kernels", 1, stderr});
   double before = 0, after = 0;
-  for (const Wanted& w : missing) {
+  // Those of the longest loops first, where there is most to gain.
+  std::vector<std::pair<double, const Wanted*>> order;
+  {
+    GraphScope scope;
+    for (const Wanted& w : missing) {
+      double turns = 1;
+      for (Ref n : toposort(Ref(w.key.kernel)))
+        if (n.is(Op::Range)) turns *= static_cast<double>(n.hi()) + 1;
+      order.emplace_back(-turns, &w);
+    }
+  }
+  std::sort(order.begin(), order.end());  // equal ones as they lie in `missing`
+  for (auto& [turns, wanted] : order) {
+    const Wanted& w = *wanted;
     if (auto it = found.find(w.key); it == found.end() || !it->second) {
       const Searched& s = out[w.key] =
           search_options(w.key.kernel, *w.key.device, disk ? &w.digest : nullptr, until);
