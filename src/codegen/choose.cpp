@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "codegen/cost_model.h"
+#include "codegen/nests.h"
 #include "codegen/scatter.h"
 #include "codegen/window.h"
 
@@ -75,14 +76,15 @@ Found best_tile(const Kernel& k, const CostModel& model) {
 // else the one with the least rest.
 Opt threads(const Kernel& k, const Target& target) {
   for (std::size_t i = 0; i < k.outputs; ++i) {
-    if (k.loops[i].range_kind() != RangeKind::Loop || !fixed(k.loops[i])) continue;
+    if (k.loops[i].range_kind() != RangeKind::Loop || !fixed(k.loops[i]) || !(k.shared >> i & 1)) continue;
     std::int64_t n = k.extent(i);
     for (std::int64_t chunks = std::min<std::int64_t>(n, 4 * target.cores); chunks >= target.cores; --chunks)
       if (n % chunks == 0 && chunks % target.cores == 0)
         return {OptKind::Thread, k.loops[i].range_id(), chunks};
   }
   for (std::size_t i = 0; i < k.outputs; ++i)
-    if (k.loops[i].range_kind() == RangeKind::Loop && fixed(k.loops[i]) && k.extent(i) >= 2 * target.cores)
+    if (k.loops[i].range_kind() == RangeKind::Loop && fixed(k.loops[i]) && k.shared >> i & 1 &&
+        k.extent(i) >= 2 * target.cores)
       return {OptKind::Thread, k.loops[i].range_id(), target.cores};
   return {OptKind::Thread, 0, 0};
 }
@@ -134,7 +136,52 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
   };
   bool far = wide >= 0 && bytes_of(wide) / target.cores > static_cast<double>(target.l2) / 2;
   bool blocked = rows >= 0 && lane_left && wide >= 0 && !moves(wide, rows) && (narrow >= 0 || far);
-  if (blocked) {
+  // The wide panel of many images would be as large as all of them: a block at a time, which stays in the
+  // cache while all that it is multiplied with passes.
+  std::vector<std::size_t> images;
+  if (far && t.lane >= 0 && t.lane < static_cast<int>(k.outputs) && (rows < 0 || !moves(wide, rows)))
+    for (std::size_t i = 0; i < k.outputs; ++i)
+      if (static_cast<int>(i) != t.lane && moves(wide, static_cast<int>(i)) && left(static_cast<int>(i)) > 1)
+        images.push_back(i);
+  std::int64_t wide_within = kWholeKernel, narrow_within = kWholeKernel;
+  // Or it is the narrow operand that goes on from image to image: each is read for all of the wide panel.
+  std::vector<std::size_t> around;
+  if (images.empty() && blocked) {
+    double bytes = narrow >= 0 ? bytes_of(narrow) : 0;
+    for (std::size_t i = 0; i < k.outputs; ++i) {
+      auto loop = static_cast<int>(i);
+      bool near = bytes <= static_cast<double>(target.l2) / 2;
+      if (loop == t.lane || loop == t.loop[0] || loop == t.loop[1] || left(loop) <= 1 || moves(wide, loop))
+        continue;
+      if (k.pinned >> i & 1 || (narrow >= 0 && moves(narrow, loop) && !near)) {
+        around.push_back(i);
+        bytes /= static_cast<double>(k.extent(i));
+      }
+    }
+  }
+  if (!around.empty()) {
+    blocked = false;
+    opts.push_back({OptKind::Reorder, id(t.lane), 0});
+    for (std::size_t i = around.size(); i-- > 0;)
+      opts.push_back({OptKind::Reorder, k.loops[around[i]].range_id(), 0});
+    narrow_within = k.loops[around.back()].range_id();
+  } else if (!images.empty()) {
+    blocked = false;
+    double column = static_cast<double>(itemsize(k.accesses[static_cast<std::size_t>(wide)].dtype));
+    for (std::size_t i = k.outputs; i < k.body; ++i)
+      if (moves(wide, static_cast<int>(i))) column *= static_cast<double>(k.extent(i));
+    auto most = static_cast<std::int64_t>(static_cast<double>(target.l2) / 4 /
+                                          (column * static_cast<double>(amount_of(t.lane))));
+    std::int64_t blocks = tiles_of(left(t.lane), std::clamp<std::int64_t>(most, 1, left(t.lane))),
+                 per = tiles_of(left(t.lane), blocks);
+    if (blocks > 1) {
+      if (per > 1) opts.push_back({OptKind::Split, id(t.lane), per});
+      opts.push_back({OptKind::Reorder, id(t.lane), 0});
+    }
+    for (std::size_t i = images.size(); i-- > 0;)
+      opts.push_back({OptKind::Reorder, k.loops[images[i]].range_id(), 0});
+    wide_within = blocks > 1 ? id(t.lane) : k.loops[images.back()].range_id();
+  } else if (blocked) {
     double bytes =
         static_cast<double>(amount_of(rows)) * reduction * static_cast<double>(itemsize(k.accesses[0].dtype));
     std::int64_t per = block_of(left(rows), bytes, target);
@@ -153,13 +200,15 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
       thread = {OptKind::Thread, id(t.lane), target.cores};
     } else {
       // Each thread fills panels of its own: few chunks of the outermost loop with enough for all.
-      for (std::size_t i = 0; i < k.outputs && !thread.amount; ++i)
-        if (fixed(k.loops[i]) && left(static_cast<int>(i)) >= target.cores &&
+      std::vector<std::size_t> order = images.empty() ? around : images;
+      for (std::size_t i = 0; i < k.outputs; ++i) order.push_back(i);
+      for (std::size_t i : order) {
+        std::int64_t n = left(static_cast<int>(i));
+        if (!thread.amount && fixed(k.loops[i]) && n >= target.cores &&
             (static_cast<int>(i) != t.lane || !lane_left))
           thread = {OptKind::Thread, k.loops[i].range_id(),
-                    std::min<std::int64_t>(
-                        left(static_cast<int>(i)),
-                        left(static_cast<int>(i)) % (2 * target.cores) ? target.cores : 2 * target.cores)};
+                    std::min<std::int64_t>(n, n % (2 * target.cores) ? target.cores : 2 * target.cores)};
+      }
     }
     if (!thread.amount && lane_left && left(t.lane) >= target.cores)
       thread = {OptKind::Thread, id(t.lane), target.cores};
@@ -167,7 +216,7 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
   }
   for (int access : {wide, narrow}) {
     if (access < 0) continue;
-    std::int64_t within = kWholeKernel;
+    std::int64_t within = access == wide ? wide_within : narrow_within;
     if (access == narrow && blocked && moves(narrow, rows))
       within = id(rows);
     else if (bytes_of(access) > kMostScratch && blocked)
@@ -243,6 +292,20 @@ Ref place_windows(Ref kernel, const Target& target, std::vector<Opt>& opts) {
     return w.kernel;
   }
   return kernel;
+}
+
+void place_tile(const Kernel& k, const CostModel& model, const Tile& tile, std::vector<Opt>& opts) {
+  auto id = [&](int loop) { return k.loops[static_cast<std::size_t>(loop)].range_id(); };
+  if (tile.lanes > 1) opts.push_back({OptKind::Lane, id(tile.lane), tile.lanes});
+  for (std::size_t i = 0; i < 2; ++i)
+    if (tile.amount[i] > 1) opts.push_back({OptKind::Upcast, id(tile.loop[i]), tile.amount[i]});
+  // A reduction along the lanes with few accumulators waits for each addition: several at once.
+  if (tile.lane >= 0 && k.is_reduce(static_cast<std::size_t>(tile.lane))) {
+    std::int64_t rest = tiles_of(k.extent(static_cast<std::size_t>(tile.lane)), tile.lanes),
+                 unroll = model.unroll_of(tile);
+    if (unroll > 1 && rest % unroll == 0 && rest > 1)
+      opts.push_back({OptKind::Unroll, id(tile.lane), unroll});
+  }
 }
 
 // The loop of a reduction over rows of memory too large for the caches, each read once, from row to row by
@@ -338,6 +401,18 @@ void place_streams(const Kernel& k, const Tile& tile, const Target& target, std:
   }
 }
 
+// One of several nests: loops that another turns in stay as they are.
+void place_nest(Ref nest, const Kernel& whole, std::uint64_t outer, const Target& target,
+                std::vector<Opt>& opts) {
+  Kernel k(nest);
+  for (std::size_t i = 0; i < k.outputs; ++i)
+    if (outer >> whole.loop_of(k.loops[i]) & 1) k.pinned |= std::uint64_t{1} << i;
+  CostModel model(k, target);
+  Tile tile = best_tile(k, model).tile;
+  place_tile(k, model, tile, opts);
+  if (k.body == k.outputs) place_streams(k, tile, target, opts);
+}
+
 }  // namespace
 
 std::vector<Opt> choose_options(Ref kernel, const Target& target) {
@@ -357,21 +432,16 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
   bool matrices = place_matrices(kernel, k, target, opts);
   if (target.vector_bytes > 0 && !matrices) {
     found = best_tile(k, model);
-    if (!target.has_groups && !found.cost.staged) row = swept(k, model, found.tile, parallel, target);
-    if (row >= 0) found.tile.loop = {-1, -1}, found.tile.amount = {1, 1};  // copies are those of rows
-    const Tile& tile = found.tile;
-    if (tile.lanes > 1)
-      opts.push_back({OptKind::Lane, k.loops[static_cast<std::size_t>(tile.lane)].range_id(), tile.lanes});
-    for (std::size_t i = 0; i < 2; ++i)
-      if (tile.amount[i] > 1)
-        opts.push_back(
-            {OptKind::Upcast, k.loops[static_cast<std::size_t>(tile.loop[i])].range_id(), tile.amount[i]});
-    // A reduction along the lanes with few accumulators waits for each addition: several at once.
-    if (tile.lane >= 0 && k.is_reduce(static_cast<std::size_t>(tile.lane))) {
-      std::int64_t rest = tiles_of(k.extent(static_cast<std::size_t>(tile.lane)), tile.lanes),
-                   unroll = model.unroll_of(tile);
-      if (unroll > 1 && rest % unroll == 0 && rest > 1)
-        opts.push_back({OptKind::Unroll, k.loops[static_cast<std::size_t>(tile.lane)].range_id(), unroll});
+    if (!target.has_groups) row = swept(k, model, found.tile, parallel, target);
+    // Copies are those of rows, and what is read once needs no panel.
+    if (row >= 0) found = {.tile = {.lane = found.tile.lane, .lanes = found.tile.lanes}};
+    Nests nests = target.has_groups || row >= 0 ? Nests() : nests_of(k);
+    // Lanes along an output loop that all nests share serve them all.
+    if (nests.kernels.empty() || (found.tile.lane >= 0 && nests.shared >> found.tile.lane & 1)) {
+      place_tile(k, model, found.tile, opts);
+    } else {
+      found = {};
+      for (Ref nest : nests.kernels) place_nest(nest, k, nests.outer, target, opts);
     }
   }
   auto tiled = [&] {

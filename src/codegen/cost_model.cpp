@@ -100,6 +100,20 @@ double CostModel::steps_of_staged(const Tile& tile, std::size_t access) const {
   return panel_elements(access) * each / turns * (lanes_move ? 1 : std::min(2, t_.cores));
 }
 
+// Cycles of one turn of the inner loop that it takes to bring in the vectors of a reduction along the lanes:
+// whole rows pass between two uses, of this access and all others.
+double CostModel::streams(const Tile& tile, std::size_t access, double vectors) const {
+  const Access& a = k_.accesses[access];
+  auto lane = static_cast<std::size_t>(tile.lane);
+  if (!a.strides[lane].regular || std::abs(a.strides[lane].value) != 1) return 0;
+  double bytes = vectors * static_cast<double>(tile.lanes) * static_cast<double>(itemsize(a.dtype));
+  // The innermost output loop sweeps over all of what moves with it, and past the same of the rest.
+  bool swept = k_.outputs > 0 && moves_[access] >> (k_.outputs - 1) & 1;
+  double passed =
+      swept ? panel_elements(access) * static_cast<double>(itemsize(a.dtype)) : 2 * bytes * inner_trips(tile);
+  return passed > static_cast<double>(t_.l2) * 0.75 ? bytes / t_.l3_bytes_per_cycle : 0;
+}
+
 // Cycles of one turn of the inner loop spent waiting for lines.
 double CostModel::misses(const Tile& tile, std::size_t access) const {
   const Access& a = k_.accesses[access];
@@ -130,7 +144,9 @@ double CostModel::misses(const Tile& tile, std::size_t access) const {
   bool crowded = step >= 4096 && std::fmod(step, 4096) == 0;
   double footprint = static_cast<double>(k_.extent(inner)) * lines * fresh * 64 * (crowded ? 8 : 1);
   bool far = footprint >= static_cast<double>(t_.l2);
-  double wait = far ? 10 : footprint > static_cast<double>(t_.l1) / 2 ? 3 : 0.2;
+  // Steps that no prefetcher follows, through what no cache holds: each line is waited for.
+  bool cold = step >= 2048 && panel_elements(access) * size > static_cast<double>(t_.l2);
+  double wait = cold ? 20 : far ? 10 : footprint > static_cast<double>(t_.l1) / 2 ? 3 : 0.2;
   return runs * (1 + (far ? 0.4 : 0.8) * (length - 1)) * fresh * wait;
 }
 
@@ -168,7 +184,7 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
       }
     return false;
   };
-  double memory = 0, arithmetic = 0, registers = 0;
+  double memory = 0, arithmetic = 0, held = 0;  // held: copies of the factor that has fewer
   double amortise = inner_trips(tile);
   for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
     const Access& access = k_.accesses[a];
@@ -195,17 +211,25 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     double often = share(mask);
     if (mask & main_) {
       double direct = n * each + misses(tile, a);
+      if (lane_matters && k_.is_reduce(static_cast<std::size_t>(tile.lane))) direct += streams(tile, a, n);
       if (stageable_[a] && tile.lane < static_cast<int>(k_.outputs)) {
         double lines = lane_matters ? n * lanes * static_cast<double>(itemsize(access.dtype)) / 64 : n / 16;
-        bool near = amortise * lines * 64 < static_cast<double>(t_.l1) * 0.75;
-        double staged = n * 0.5 + (near ? 0 : lines * 64 / t_.l2_bytes_per_cycle) + steps_of_staged(tile, a);
+        double passed = amortise * lines * 64;
+        double rate =
+            passed < static_cast<double>(t_.l2) * 0.4 ? t_.l2_bytes_per_cycle : t_.l3_bytes_per_cycle;
+        bool near = passed < static_cast<double>(t_.l1) * 0.75;
+        // Lanes of several images in one panel: no block of it could be near.
+        bool spread =
+            lane_matters && n > copies(mask & bit(static_cast<std::size_t>(tile.lane))) &&
+            panel_elements(a) * static_cast<double>(itemsize(access.dtype)) > static_cast<double>(t_.l2);
+        double staged = n * (spread ? 1.5 : 0.5) + (near ? 0 : lines * 64 / rate) + steps_of_staged(tile, a);
         if (staged < direct * 0.95) {
           direct = staged;
           out.staged |= bit(a);
         }
       }
       memory += direct * often;
-      if (!access.store) registers = std::max(registers, lane_matters ? n : 1);
+      if (!access.store) held = held ? std::min(held, n) : n;
     } else {
       memory += n * each * often;
     }
@@ -222,8 +246,9 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     arithmetic += accumulators * 0.5;
     arithmetic = std::max(arithmetic, accumulators * latency / std::min(chains, latency * per_cycle) /
                                           (chains < latency * per_cycle ? 1 : per_cycle));
-    if (accumulators + registers + 1 > t_.vector_registers)
-      memory += (accumulators + registers + 1 - t_.vector_registers) * 2;
+    // What does not fit is stored and loaded again.
+    if (accumulators + held + 1 > t_.vector_registers)
+      memory += (accumulators + held + 1 - t_.vector_registers) * 6;
     if (lane_reduces) arithmetic += accumulators * 6 / amortise;  // the fold of the lanes
   } else if (copies_all > 4) {
     arithmetic += copies_all * 0.1;

@@ -47,6 +47,7 @@ class CostModel {
   double inner_trips(const Tile& tile) const;
   double steps_of_staged(const Tile& tile, std::size_t access) const;
   double misses(const Tile& tile, std::size_t access) const;
+  double streams(const Tile& tile, std::size_t access, double vectors) const;
   std::uint64_t reduction_mask() const;
   double extents(std::uint64_t loops) const;
   double share(std::uint64_t loops) const;

@@ -346,7 +346,12 @@ Ref apply(Ref kernel, const Opt& opt, const Target& target) {
     auto body = std::span(k.loops).first(k.body);
     if (opt.kind == OptKind::Lane &&
         std::any_of(body.begin(), body.end(), [](Ref r) { return r.range_kind() == RangeKind::Lane; }))
-      refuse(opt, "the kernel has its lanes");
+      for (auto masks = dependences(k); auto& [node, mask] : masks) {
+        if (!(mask >> k.loop_of(loop) & 1)) continue;
+        for (std::size_t i = 0; i < k.body; ++i)
+          if (mask >> i & 1 && k.loops[i].range_kind() == RangeKind::Lane)
+            refuse(opt, "what moves with the loop has its lanes");
+      }
   }
   need(opt.kind == OptKind::Reorder || opt.kind == OptKind::TensorCore || opt.kind == OptKind::Scatter ||
        opt.amount > 0);

@@ -191,6 +191,19 @@ Ref panel(Ref value, std::span<const Ref> dims, std::span<const Ref> read, Fresh
   return make(Op::Load, t, {make(Op::Index, t, {filled, offset(dims, read, row)})});
 }
 
+Ref fill_row(Ref value, std::span<const Ref> loops, Fresh& fresh) {
+  std::int64_t row = loops.back().src(0).hi();
+  Ref memory = local(value.dtype(), size_of(loops, row), fresh);
+  Refs end{make(Op::Store, DType::Void,
+                {make(Op::Index, value.dtype(), {memory, offset(loops, loops, row)}), value})};
+  end.insert(end.end(), loops.begin(), loops.end());
+  return make(Op::After, value.dtype(), {memory, make(Op::End, DType::Void, 1, end)});
+}
+
+Ref read_row(Ref filled, DType t, std::span<const Ref> loops, std::span<const Ref> at) {
+  return make(Op::Load, t, {make(Op::Index, t, {filled, offset(loops, at, loops.back().src(0).hi())})});
+}
+
 Ref lower_stages(Ref kernel, const Target& target) {
   for (Ref n : toposort(kernel))
     if (n.is(Op::Stage) || (n.is(Op::Range) && n.range_kind() == RangeKind::GroupReduce))

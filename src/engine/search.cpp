@@ -175,7 +175,7 @@ Searched search_options(Ref graph, runtime::Device& device, const Digest* digest
   {
     GraphScope scope;
     kernel = graph;
-    prepared = codegen::prepare(kernel);
+    prepared = codegen::prepare(kernel, device.target());
   }
   std::optional<Options> so_far;
   if (digest)

@@ -76,8 +76,9 @@ Ref storage_node(Ref n) {
   }
 }
 
-Planner::Planner(Ref call, std::string_view device, const absl::flat_hash_set<std::int64_t>& demoted)
-    : call_(call), default_device_(device), demoted_(demoted), order_(toposort(call)) {
+Planner::Planner(Ref call, std::string_view device, const TargetOf& targets,
+                 const absl::flat_hash_set<std::int64_t>& demoted)
+    : call_(call), default_device_(device), targets_(targets), demoted_(demoted), order_(toposort(call)) {
   for (Ref n : order_)
     if (n.is(Op::Param)) {
       auto slot = static_cast<std::size_t>(n.i() & (kDonated - 1));
@@ -452,6 +453,7 @@ void Planner::children_of(Entry& e) {
       return;
     case Op::Reduce: {
       if (is_large_product(n)) kernels_[static_cast<std::size_t>(e.kernel)].product = n;
+      if (names_elements(n)) kernels_[static_cast<std::size_t>(e.kernel)].scatters = true;
       Ref shape = shape_of(n.src(0));
       Index index = e.index;
       double evals = e.evals;

@@ -54,13 +54,60 @@ TEST(Kernels, AChainWithItsReductionIsOne) {
   EXPECT_LE(kernels_of([&] { return x.var(1); }), 2u);
 }
 
-TEST(Kernels, SoftmaxIsThree) {
-  Tensor x = data({16, 128});
-  Cost c = cost([&] { return std::vector{x.softmax()}; });
-  EXPECT_LE(c.kernels, 3u);
-  EXPECT_EQ(c.allocated, 4u * 16 * 128);
-  EXPECT_LE(kernels_of([&] { return x.log_softmax(); }), 3u);
-  EXPECT_LE(kernels_of([&] { return x.logsumexp(1); }), 2u);
+// What is made of rows and of sums of rows goes row by row: each input is read once, each output written.
+TEST(Kernels, ARowAndItsSumsAreOne) {
+  Tensor x = data({16, 128}), w = data({128});
+  auto bytes_and_kernels = [&](auto make, double tables, std::uint64_t kernels, int line) {
+    Cost c = cost([&] { return make(); });
+    EXPECT_EQ(c.kernels, kernels) << "line " << line;
+    EXPECT_LE(c.bytes, 4.0 * (tables * 16 * 128 + 4 * 128)) << "line " << line;
+  };
+  auto one = [&](Tensor t) { return std::vector{t}; };
+  bytes_and_kernels([&] { return one(x.softmax()); }, 2, 1, __LINE__);
+  bytes_and_kernels([&] { return one(x.log_softmax()); }, 2, 1, __LINE__);
+  bytes_and_kernels([&] { return one(x.logsumexp(1)); }, 1, 1, __LINE__);
+  bytes_and_kernels([&] { return one(x.var(1)); }, 1, 1, __LINE__);
+  bytes_and_kernels([&] { return one(x.layernorm(1) * w + 1); }, 2, 1, __LINE__);
+  bytes_and_kernels([&] { return one(x * (x.square().mean(1, {.keepdim = true}) + 1e-5).rsqrt() * w); }, 2, 1,
+                    __LINE__);
+  Tensor y = data({16, 128}).requires_grad();
+  bytes_and_kernels(
+      [&] {
+        Tensor out = y.softmax();
+        (out * w).sum().backward();
+        return std::vector{out, y.grad()};
+      },
+      3, 1, __LINE__);
+  // Every sum of equal rows, in one loop.
+  bytes_and_kernels([&] { return std::vector{x.sum(1), x.square().sum(1), x.max(1)}; }, 1, 1, __LINE__);
+}
+
+// Rows whose sizes lanes do not divide; what is costly is computed once and kept for the sums that follow.
+TEST(Kernels, RowsOfAnySizeAreRight) {
+  Tensor::manual_seed(5);
+  for (std::int64_t n : {1, 2, 5, 16, 31, 100, 257, 1000, 4096}) {
+    Tensor x = Tensor::randn({7, n}).realize(), w = Tensor::randn({n}).realize();
+    Tensor y = x.detach().clone().realize().requires_grad();
+    Tensor p = y.softmax();
+    (p * w).sum().backward();
+    Tensor dx = y.grad();
+    realize({p, dx});
+    auto xs = x.to_vector<float>(), ws = w.to_vector<float>(), ps = p.to_vector<float>(),
+         ds = dx.to_vector<float>();
+    for (std::int64_t r = 0; r < 7; ++r) {
+      auto at = [&](std::int64_t c) { return static_cast<std::size_t>(r * n + c); };
+      double most = -1e30, sum = 0, dot = 0;
+      for (std::int64_t c = 0; c < n; ++c) most = std::max(most, static_cast<double>(xs[at(c)]));
+      for (std::int64_t c = 0; c < n; ++c) sum += std::exp(xs[at(c)] - most);
+      auto q = [&](std::int64_t c) { return std::exp(xs[at(c)] - most) / sum; };
+      for (std::int64_t c = 0; c < n; ++c) dot += q(c) * ws[static_cast<std::size_t>(c)];
+      for (std::int64_t c = 0; c < n; ++c) {
+        ASSERT_NEAR(ps[at(c)], q(c), 1e-6) << n << " " << r << " " << c;
+        ASSERT_NEAR(ds[at(c)], q(c) * (ws[static_cast<std::size_t>(c)] - dot), 2e-6)
+            << n << " " << r << " " << c;
+      }
+    }
+  }
 }
 
 // Counting up, ones where an index is, and borders are computed where they are read.
