@@ -267,7 +267,9 @@ bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
   constexpr std::int64_t kLoops = 24;
   // Few names are compared with all elements sooner than a kernel more runs.
   constexpr double kNames = 1 << 16;
-  if (names_elements(n) && elements(n.src(0)) >= kNames && !begins_with_rest(n, entries[0])) return true;
+  if (n.is(Op::Reduce) && elements(n.src(0)) >= kNames && names_elements(n) &&
+      !begins_with_rest(n, entries[0]))
+    return true;
   if (n.is(Op::Reduce))
     return entries.size() > 1 || in_reduce || evals * 4 > size * 5 || loops > kLoops ||
            (second && is_large_product(n));
