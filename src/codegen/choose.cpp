@@ -276,8 +276,15 @@ bool place_matrices(Ref kernel, const Kernel& k, const Target& target, std::vect
   return false;
 }
 
+// A kernel to look for a tile in: as it was given, or with a window.
+struct Way {
+  Ref kernel;
+  std::vector<Opt> opts{};
+  double fill = 0;  // cycles per element of the reduction that it takes to fill the window
+};
+
 // Boxes behind gates that are read many times and fit the cache.
-Ref place_windows(Ref kernel, const Target& target, std::vector<Opt>& opts) {
+Way with_window(Ref kernel, const Target& target) {
   Kernel k(kernel);
   for (const Access& a : k.accesses) {
     std::int64_t slot = slot_of(a);
@@ -285,25 +292,32 @@ Ref place_windows(Ref kernel, const Target& target, std::vector<Opt>& opts) {
     Window w = window(kernel, slot, target);
     double bytes = w.elements * static_cast<double>(itemsize(a.dtype));
     if (!w.kernel || w.reads < 16 * w.elements || bytes > static_cast<double>(target.l2) / 2) continue;
-    opts.push_back({OptKind::Window, 0, slot});
-    return w.kernel;
+    return {w.kernel, {{OptKind::Window, 0, slot}}, 1.5 * w.elements / w.reads};
   }
-  return kernel;
+  return {kernel};
 }
 
 }  // namespace
 
 std::vector<Opt> choose_options(Ref kernel, const Target& target) {
-  std::vector<Opt> opts;
-  Ref given = kernel;
-  if (!target.has_groups && target.vector_bytes > 0) kernel = place_windows(kernel, target, opts);
-  Kernel k(kernel);
+  Way way{kernel};
+  Found found;
+  if (!target.has_groups && target.vector_bytes > 0) {
+    Way other = with_window(kernel, target);
+    if (!other.opts.empty()) {
+      Kernel plain(kernel), boxed(other.kernel);
+      Found a = best_tile(plain, CostModel(plain, target)), b = best_tile(boxed, CostModel(boxed, target));
+      // Gates in the inner loops cost more than their count says.
+      if (b.cost.cycles + other.fill <= 1.15 * a.cost.cycles) way = other;
+    }
+  }
+  std::vector<Opt>& opts = way.opts;
+  Kernel k(way.kernel);
   if (k.loops.empty()) return opts;
   double work = 1;
   for (Ref l : k.loops) work *= static_cast<double>(std::max<std::int64_t>(1, l.src(0).hi()));
   CostModel model(k, target);
-  Found found;
-  bool matrices = place_matrices(kernel, k, target, opts);
+  bool matrices = place_matrices(way.kernel, k, target, opts);
   if (target.vector_bytes > 0 && !matrices) {
     found = best_tile(k, model);
     const Tile& tile = found.tile;
@@ -322,7 +336,7 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
     }
   }
   auto tiled = [&] {
-    Ref t = given;
+    Ref t = kernel;
     for (const Opt& o : opts) t = apply(t, o, target);
     return t;
   };
