@@ -39,7 +39,9 @@ CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t
     for (std::size_t b = 0; b < k_.accesses.size(); ++b)
       if (b != a && slot_of(k_.accesses[b]) == slot_of(access)) can = false;
     for (std::size_t i = 0; i < k_.body; ++i) can &= k_.loops[i].src(0).is_const();
-    stageable_.push_back(can);
+    bool again = false;
+    for (std::size_t i = 0; i < k_.outputs; ++i) again |= !(moves_[a] >> i & 1) && k_.extent(i) > 1;
+    stageable_.push_back(can && again);
   }
   absl::flat_hash_set<Node*> fused;  // products that join an accumulator
   for (Ref r : k_.reduces)
