@@ -191,6 +191,12 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
       if (static_cast<int>(i) != t.lane && left(static_cast<int>(i)) > 1)
         opts.push_back({OptKind::Reorder, k.loops[i].range_id(), 0});
   }
+  // Lanes along the reduction leave the order of the loops: an image at a time for those outside.
+  if (wide >= 0 && t.lane >= static_cast<int>(k.outputs))
+    for (int i = 0; i < static_cast<int>(k.outputs); ++i) {
+      if (i == t.loop[0] || i == t.loop[1] || !moves(wide, i)) break;
+      if (left(i) > 1) wide_within = id(i);
+    }
   Opt thread{OptKind::Thread, 0, 0};
   if (parallel) {
     if (blocked && left(t.lane) >= target.cores) {

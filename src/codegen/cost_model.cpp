@@ -100,7 +100,8 @@ double CostModel::steps_of_staged(const Tile& tile, std::size_t access) const {
   double each = contiguous ? 0.4 : 2;
   if (std::find(a.gated.begin(), a.gated.end(), true) != a.gated.end()) each += 1;
   double turns = trips_ / static_cast<double>(tile.lanes * tile.amount[0] * tile.amount[1]);
-  return panel_elements(access) * each / turns * (lanes_move ? 1 : std::min(2, t_.cores));
+  bool shared = lanes_move && tile.lane < static_cast<int>(k_.outputs);
+  return panel_elements(access) * each / turns * (shared ? 1 : std::min(2, t_.cores));
 }
 
 // Cycles of one turn of the inner loop that it takes to bring in the vectors of a reduction along the lanes:
@@ -236,7 +237,8 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     if (mask & main_) {
       double direct = n * each + misses(tile, a);
       if (lane_matters && k_.is_reduce(static_cast<std::size_t>(tile.lane))) direct += streams(tile, a, n);
-      if (stageable_[a] && tile.lane < static_cast<int>(k_.outputs)) {
+      // Lanes along the reduction: a panel turns what does not lie along them.
+      if (stageable_[a] && (tile.lane < static_cast<int>(k_.outputs) || apart)) {
         double lines = lane_matters ? n * lanes * static_cast<double>(itemsize(access.dtype)) / 64 : n / 16;
         double passed = amortise * lines * 64;
         double rate =
