@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "codegen/cost_model.h"
+#include "codegen/nests.h"
+#include "codegen/scatter.h"
 #include "codegen/window.h"
 
 namespace pg::codegen {
@@ -74,14 +76,15 @@ Found best_tile(const Kernel& k, const CostModel& model) {
 // else the one with the least rest.
 Opt threads(const Kernel& k, const Target& target) {
   for (std::size_t i = 0; i < k.outputs; ++i) {
-    if (k.loops[i].range_kind() != RangeKind::Loop || !fixed(k.loops[i])) continue;
+    if (k.loops[i].range_kind() != RangeKind::Loop || !fixed(k.loops[i]) || !(k.shared >> i & 1)) continue;
     std::int64_t n = k.extent(i);
     for (std::int64_t chunks = std::min<std::int64_t>(n, 4 * target.cores); chunks >= target.cores; --chunks)
       if (n % chunks == 0 && chunks % target.cores == 0)
         return {OptKind::Thread, k.loops[i].range_id(), chunks};
   }
   for (std::size_t i = 0; i < k.outputs; ++i)
-    if (k.loops[i].range_kind() == RangeKind::Loop && fixed(k.loops[i]) && k.extent(i) >= 2 * target.cores)
+    if (k.loops[i].range_kind() == RangeKind::Loop && fixed(k.loops[i]) && k.shared >> i & 1 &&
+        k.extent(i) >= 2 * target.cores)
       return {OptKind::Thread, k.loops[i].range_id(), target.cores};
   return {OptKind::Thread, 0, 0};
 }
@@ -303,6 +306,125 @@ Way with_window(Ref kernel, const Target& target) {
   return {kernel};
 }
 
+void place_tile(const Kernel& k, const CostModel& model, const Tile& tile, std::vector<Opt>& opts) {
+  auto id = [&](int loop) { return k.loops[static_cast<std::size_t>(loop)].range_id(); };
+  if (tile.lanes > 1) opts.push_back({OptKind::Lane, id(tile.lane), tile.lanes});
+  for (std::size_t i = 0; i < 2; ++i)
+    if (tile.amount[i] > 1) opts.push_back({OptKind::Upcast, id(tile.loop[i]), tile.amount[i]});
+  // A reduction along the lanes with few accumulators waits for each addition: several at once.
+  if (tile.lane >= 0 && k.is_reduce(static_cast<std::size_t>(tile.lane))) {
+    std::int64_t rest = tiles_of(k.extent(static_cast<std::size_t>(tile.lane)), tile.lanes),
+                 unroll = model.unroll_of(tile);
+    if (unroll > 1 && rest % unroll == 0 && rest > 1)
+      opts.push_back({OptKind::Unroll, id(tile.lane), unroll});
+  }
+}
+
+// The loop of a reduction over rows of memory too large for the caches, each read once, from row to row by
+// pages: its results are better kept close by while it passes over the rows one after the other. -1: none.
+int swept(const Kernel& k, const CostModel& model, const Tile& tile, bool parallel, const Target& target) {
+  constexpr double kPage = 4096;
+  if (tile.lane < 0 || k.is_reduce(static_cast<std::size_t>(tile.lane)) || k.reduces.size() != 1) return -1;
+  auto lane = static_cast<std::size_t>(tile.lane);
+  for (int t : tile.loop)
+    if (t >= 0 && t != tile.lane) return -1;
+  // One output loop, or a second one outside that is shared out altogether.
+  if (k.outputs > 2 || (k.outputs == 2 && (!parallel || !fixed(k.loops[0]) || k.extent(0) < target.cores)))
+    return -1;
+  if (lane + 1 != k.outputs || k.extent(lane) % tile.lanes || k.extent(lane) / tile.lanes < 2) return -1;
+  double results = static_cast<double>(k.extent(lane)) * static_cast<double>(itemsize(k.reduces[0].dtype()));
+  if (results > static_cast<double>(target.l2) / 2) return -1;
+  for (std::size_t a = 0; a < k.accesses.size(); ++a) {
+    const Access& access = k.accesses[a];
+    auto size = static_cast<double>(itemsize(access.dtype));
+    bool once = !access.store && access.strides[lane].regular && access.strides[lane].value == 1;
+    std::size_t row = k.outputs;
+    for (std::size_t i = 0; i < k.body; ++i) {
+      const Stride& s = access.strides[i];
+      once &= fixed(k.loops[i]) && s.regular && s.value && !access.gated[i];
+      if (k.is_reduce(i) && s.value > access.strides[row].value) row = i;
+    }
+    if (once && model.panel_elements(a) * size > static_cast<double>(target.l2 * target.cores) &&
+        static_cast<double>(access.strides[row].value) * size >= kPage)
+      return static_cast<int>(row);
+  }
+  return -1;
+}
+
+// Elements named one by one: lanes and threads along other loops than the one that is named, where a row is
+// long enough.
+bool place_scatter(Ref kernel, const Kernel& k, bool parallel, const Target& target, std::vector<Opt>& opts) {
+  constexpr std::int64_t kFew = 16;  // elements that are better compared with each name
+  Ref loop = named_loop(kernel);
+  if (!loop || loop.hi() < kFew) return false;
+  const Access& out =
+      *std::find_if(k.accesses.begin(), k.accesses.end(), [](const Access& a) { return a.store; });
+  std::int64_t lanes = 1, threads = 0;
+  for (std::size_t i = k.outputs; i-- > 0 && lanes == 1;) {
+    std::int64_t each = target.lanes_of(out.dtype);
+    bool lines = out.strides[i].regular && out.strides[i].value == 1 && !same(k.loops[i], loop);
+    if (!lines || !fixed(k.loops[i]) || each < 2 || k.extent(i) % each) continue;
+    for (const Access& a : k.accesses)
+      lines &= a.store || (a.strides[i].regular && (a.strides[i].value == 1 || !a.strides[i].value));
+    if (!lines) continue;
+    lanes = each;
+    opts.push_back({OptKind::Lane, k.loops[i].range_id(), lanes});
+    if (parallel && k.extent(i) / lanes >= 4 * target.cores) threads = k.loops[i].range_id() + 1;
+  }
+  if (parallel && !threads && fixed(loop) && loop.hi() >= target.cores) threads = loop.range_id() + 1;
+  if (threads) opts.push_back({OptKind::Thread, threads - 1, target.cores});
+  opts.push_back({OptKind::Scatter, loop.range_id(), 0});
+  return true;
+}
+
+// Lanes, threads and the sweep along loop `row`.
+void place_sweep(const Kernel& k, const Tile& tile, std::size_t row, bool parallel, const Target& target,
+                 std::vector<Opt>& opts) {
+  constexpr std::int64_t kRows = 8;  // at a time
+  auto id = [&](std::size_t loop) { return k.loops[loop].range_id(); };
+  if (parallel)
+    for (std::size_t i = 0; i < k.outputs; ++i) {
+      std::int64_t n = k.extent(i) / (static_cast<int>(i) == tile.lane ? tile.lanes : 1);
+      if (n < target.cores) continue;
+      // Rows as long as can be, so that pages are read whole.
+      opts.push_back({OptKind::Thread, id(i), i + 1 < k.outputs ? n : target.cores});
+      break;
+    }
+  std::int64_t rows = kRows;
+  while (k.extent(row) % rows) --rows;
+  opts.push_back({OptKind::Sweep, id(row), rows});
+}
+
+// Outputs that leave the caches anyway and that whole lines, or neighbours one after the other, are stored
+// to.
+void place_streams(const Kernel& k, const Tile& tile, const Target& target, std::vector<Opt>& opts) {
+  if (!target.stream_bytes || tile.lane < 0 || k.is_reduce(static_cast<std::size_t>(tile.lane))) return;
+  auto lane = static_cast<std::size_t>(tile.lane);
+  for (const Access& a : k.accesses) {
+    if (!a.store || slot_of(a) < 0 || a.index.nsrc() > 2) continue;
+    std::int64_t size = static_cast<std::int64_t>(itemsize(a.dtype)), bytes = size;
+    for (std::size_t i = 0; i < k.outputs; ++i)
+      if (a.strides[i].value || !a.strides[i].regular) bytes *= k.extent(i);
+    bool read = std::any_of(k.accesses.begin(), k.accesses.end(),
+                            [&](const Access& b) { return !b.store && slot_of(b) == slot_of(a); });
+    bool whole = a.strides[lane].regular && a.strides[lane].value == 1 && k.extent(lane) % tile.lanes == 0 &&
+                 (tile.lanes * size % 64 == 0 || (lane + 1 == k.outputs && k.body == k.outputs));
+    if (bytes >= target.stream_bytes && whole && !read) opts.push_back({OptKind::Stream, 0, slot_of(a)});
+  }
+}
+
+// One of several nests: loops that another turns in stay as they are.
+void place_nest(Ref nest, const Kernel& whole, std::uint64_t outer, const Target& target,
+                std::vector<Opt>& opts) {
+  Kernel k(nest);
+  for (std::size_t i = 0; i < k.outputs; ++i)
+    if (outer >> whole.loop_of(k.loops[i]) & 1) k.pinned |= std::uint64_t{1} << i;
+  CostModel model(k, target);
+  Tile tile = best_tile(k, model).tile;
+  place_tile(k, model, tile, opts);
+  if (k.body == k.outputs) place_streams(k, tile, target, opts);
+}
+
 }  // namespace
 
 std::vector<Opt> choose_options(Ref kernel, const Target& target) {
@@ -322,23 +444,24 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
   if (k.loops.empty()) return opts;
   double work = 1;
   for (Ref l : k.loops) work *= static_cast<double>(std::max<std::int64_t>(1, l.src(0).hi()));
+  // Threads only where each has enough to do to be worth waking.
+  bool parallel = target.cores > 1 && work >= 32768;
+  if (!target.has_groups && place_scatter(way.kernel, k, parallel, target, opts)) return opts;
   CostModel model(k, target);
+  int row = -1;  // the loop of a reduction that is swept
   bool matrices = place_matrices(way.kernel, k, target, opts);
   if (target.vector_bytes > 0 && !matrices) {
     found = best_tile(k, model);
-    const Tile& tile = found.tile;
-    if (tile.lanes > 1)
-      opts.push_back({OptKind::Lane, k.loops[static_cast<std::size_t>(tile.lane)].range_id(), tile.lanes});
-    for (std::size_t i = 0; i < 2; ++i)
-      if (tile.amount[i] > 1)
-        opts.push_back(
-            {OptKind::Upcast, k.loops[static_cast<std::size_t>(tile.loop[i])].range_id(), tile.amount[i]});
-    // A reduction along the lanes with few accumulators waits for each addition: several at once.
-    if (tile.lane >= 0 && k.is_reduce(static_cast<std::size_t>(tile.lane))) {
-      std::int64_t rest = tiles_of(k.extent(static_cast<std::size_t>(tile.lane)), tile.lanes),
-                   unroll = model.unroll_of(tile);
-      if (unroll > 1 && rest % unroll == 0 && rest > 1)
-        opts.push_back({OptKind::Unroll, k.loops[static_cast<std::size_t>(tile.lane)].range_id(), unroll});
+    if (!target.has_groups) row = swept(k, model, found.tile, parallel, target);
+    // Copies are those of rows, and what is read once needs no panel.
+    if (row >= 0) found = {.tile = {.lane = found.tile.lane, .lanes = found.tile.lanes}};
+    Nests nests = target.has_groups || row >= 0 ? Nests() : nests_of(k);
+    // Lanes along an output loop that all nests share serve them all.
+    if (nests.kernels.empty() || (found.tile.lane >= 0 && nests.shared >> found.tile.lane & 1)) {
+      place_tile(k, model, found.tile, opts);
+    } else {
+      found = {};
+      for (Ref nest : nests.kernels) place_nest(nest, k, nests.outer, target, opts);
     }
   }
   auto tiled = [&] {
@@ -346,14 +469,15 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
     for (const Opt& o : opts) t = apply(t, o, target);
     return t;
   };
-  // Threads only where each has enough to do to be worth waking.
-  bool parallel = target.cores > 1 && work >= 32768;
   if (target.has_groups)
     place_items(tiled(), target, opts);
+  else if (row >= 0)
+    place_sweep(k, found.tile, static_cast<std::size_t>(row), parallel, target, opts);
   else if (found.cost.staged)
     place_panels(k, model, found, parallel, target, opts);
   else if (parallel)
     if (Opt o = threads(Kernel(tiled()), target); o.amount) opts.push_back(o);
+  if (!target.has_groups) place_streams(k, found.tile, target, opts);
   return opts;
 }
 

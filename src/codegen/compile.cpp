@@ -5,6 +5,7 @@
 #include "codegen/expand.h"
 #include "codegen/launch.h"
 #include "codegen/linearize.h"
+#include "codegen/share.h"
 #include "codegen/stage.h"
 #include "rewrite/rewrite.h"
 #include "rules/decompose.h"
@@ -25,10 +26,13 @@ Ref lower_with(Ref kernel, const std::vector<Opt>& options, const Target& target
   return linearize(k, target);
 }
 
-Ref prepare(Ref kernel) { return hoist_gates(merge_loops(kernel)); }
+Ref prepare(Ref kernel, const Target& target) {
+  Ref k = share_loops(hoist_gates(merge_loops(kernel)));
+  return target.has_groups ? k : share_rows(k);
+}
 
 Lowered lower(Ref kernel, const Target& target, const std::vector<Opt>* given) {
-  Ref k = prepare(kernel);
+  Ref k = prepare(kernel, target);
   std::vector<Opt> options;
   if (given)
     options = *given;

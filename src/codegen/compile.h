@@ -14,7 +14,7 @@ struct Lowered {
 };
 
 /// The kernel as options see it.
-Ref prepare(Ref kernel);
+Ref prepare(Ref kernel, const Target& target);
 
 /// With the options given, which are for the kernel as prepared, or those the cost model chooses.
 /// Throws ValueError if an option does not fit, InternalError naming the pass that failed.

@@ -103,7 +103,7 @@ class Expander {
     if (n.is(Op::Index) && lanes > 1)
       for (std::size_t i = 1; i < srcs.size(); ++i) srcs[i] = splat(srcs[i], lanes);
     if (n.is(Op::Load)) return load(srcs[0], n.dtype());
-    if (n.is(Op::Store)) return store(srcs[0], srcs[1]);
+    if (n.is(Op::Store)) return store(srcs[0], srcs[1], n->arg);
     return make(n.op(), n.dtype(), lanes, srcs, n->arg);
   }
 
@@ -150,9 +150,10 @@ class Expander {
     }
     return make(Op::Load, t, {contiguous(index)}, {}, index.lanes());
   }
-  static Ref store(Ref index, Ref value) {
+  static Ref store(Ref index, Ref value, Arg how) {
     int lanes = std::max(index.lanes(), value.lanes());
-    return make(Op::Store, DType::Void, {index.lanes() > 1 ? contiguous(index) : index, splat(value, lanes)});
+    Ref srcs[] = {index.lanes() > 1 ? contiguous(index) : index, splat(value, lanes)};
+    return make(Op::Store, DType::Void, 1, srcs, how);
   }
 
   // Effects: all copies together. The unrolled ranges they closed are gone.

@@ -75,6 +75,12 @@ Kernel::Kernel(Ref root) : sink(root) {
   for (Ref n : order)
     if (n.is(Op::End)) close(n);
   if (loops.size() > 64) throw InternalError("[codegen] a kernel of more than 64 loops");
+  for (std::size_t i = 0; i < outputs; ++i)
+    if (std::all_of(root.srcs().begin(), root.srcs().end(), [&](Node* end) {
+          return std::find(Ref(end).srcs().begin(), Ref(end).srcs().end(), loops[i].node()) !=
+                 Ref(end).srcs().end();
+        }))
+      shared |= std::uint64_t{1} << i;
   auto masks = dependences(*this);
   in_values.resize(loops.size(), false);
   for (Ref n : order)

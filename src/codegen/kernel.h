@@ -38,6 +38,7 @@ struct Kernel {
   std::vector<Ref> reduces;
   std::vector<Access> accesses;  // but those that fill panels
   std::uint64_t pinned = 0;      // loops in each turn of which a panel is filled: they stay loops
+  std::uint64_t shared = 0;      // output loops that every store stands in
   std::vector<bool> in_values;   // by loop: used as a value, not just in offsets and gates
 
   int loop_of(Ref range) const;

@@ -41,11 +41,11 @@ class Linearizer {
     };
     std::vector<Item> items;
   };
-  // Reductions over the same loops, run together; or the loops that fill a panel.
+  // Reductions over the same loops, run together, and stores to scratch memory in them; or the loops that
+  // fill a panel alone.
   struct Group {
     std::vector<Ref> members;
     std::vector<int> scopes;  // of its loops, outermost first
-    bool fills() const { return members[0].is(Op::End); }
   };
 
   static int values_of(Ref n) { return rules::first_range(n); }
@@ -73,8 +73,14 @@ class Linearizer {
     int at = 0;
     for (std::size_t i = 0; i < kernel_.outputs; ++i)
       if (kernel_.loops[i].range_kind() == RangeKind::Loop) at = open(kernel_.loops[i], at);
-    innermost_ = at;
-    for (Node* end : kernel_.sink.srcs()) placed_.insert(end);  // their stores stand in the loops just opened
+    // The stores of an End stand in the innermost of its loops, whatever they depend on.
+    for (Node* end : kernel_.sink.srcs()) {
+      placed_.insert(end);
+      std::uint64_t mask = 0;
+      for (Node* s : Ref(end).srcs()) mask |= s->op == Op::Range ? masks_[s] : 0;
+      for (Node* s : Ref(end).srcs())
+        if (s->op == Op::Store) masks_[s] |= mask;
+    }
     // Users before what they use, so that the loops around a reduction inside another are there already.
     auto order = toposort(kernel_.sink);
     for (std::size_t k = order.size(); k-- > 0;) {
@@ -82,8 +88,8 @@ class Linearizer {
       if ((!n.is(Op::Reduce) && !n.is(Op::End)) || placed_.contains(n.node()) || values_of(n) == n.nsrc())
         continue;
       int g = -1;
-      for (std::size_t i = 0; i < groups_.size() && n.is(Op::Reduce); ++i)
-        if (!groups_[i].fills() && same_loops(n, groups_[i].members[0])) g = static_cast<int>(i);
+      for (std::size_t i = 0; i < groups_.size(); ++i)
+        if (same_loops(n, groups_[i].members[0])) g = static_cast<int>(i);
       if (g < 0) {
         g = static_cast<int>(groups_.size());
         groups_.emplace_back();
@@ -161,17 +167,11 @@ class Linearizer {
       }
       placed_.insert(raw);
       if (n.is(Op::End) || n.is(Op::After)) continue;  // order alone; their sources stand already
-      if (n.is(Op::Store) && memory_of(n.src(0)).is(Op::Param)) scope = innermost_;
       scopes_[static_cast<std::size_t>(scope)].items.push_back({n, -1});
     }
   }
   static void push_sources(Ref n, std::vector<std::pair<Node*, bool>>& stack) {
     for (int i = n.nsrc(); i-- > 0;) stack.push_back({n.src(i).node(), false});
-  }
-
-  static Ref memory_of(Ref n) {
-    while (n.is(Op::Index) || n.is(Op::After)) n = n.src(0);
-    return n;
   }
 
   // What stands in the list for a node.
@@ -251,13 +251,24 @@ class Linearizer {
   }
 
   void emit_group(Group& g) {
-    std::vector<Ref> accs, reduces = g.fills() ? std::vector<Ref>() : g.members;
-    for (Ref r : reduces) {
+    std::vector<Ref> reduces;
+    for (Ref n : g.members)
+      if (n.is(Op::Reduce)) reduces.push_back(n);
+    std::vector<Refs> accs(reduces.size());
+    // Values of one turn wait for each other in one accumulator: each gets its own where there are few.
+    constexpr int kMostAccs = 16;
+    int values = 0;
+    for (Ref r : reduces) values += values_of(r);
+    for (std::size_t i = 0; i < reduces.size(); ++i) {
+      Ref r = reduces[i];
       Ref initial = splat(scalar_const(r.dtype(), identity_of(r.reduce_op(), r.dtype())), r.lanes());
       if (initial.is(Op::Splat)) put(initial.src(0));
       put(initial);
-      accs.push_back(make(Op::Acc, r.dtype(), {initial}, reduce_arg(r.reduce_op(), next_acc_++), r.lanes()));
-      put(accs.back());
+      for (int k = 0; k < (values <= kMostAccs ? values_of(r) : 1); ++k) {
+        accs[i].push_back(
+            make(Op::Acc, r.dtype(), {initial}, reduce_arg(r.reduce_op(), next_acc_++), r.lanes()));
+        put(accs[i].back());
+      }
     }
     for (int s : g.scopes) {
       put_loop(s);
@@ -268,21 +279,33 @@ class Linearizer {
       if (flat(g.scopes.back()))
         for (int k = 0; k < values_of(reduces[i]); ++k) emit_needed(reduces[i].src(k), g.scopes.back());
       Ref r = reduces[i], inner = scopes_[static_cast<std::size_t>(g.scopes.back())].loop;
-      Ref value = make(Op::Load, r.dtype(), {accs[i], inner}, {}, r.lanes());
-      put(value);
-      for (int k = 0; k < values_of(r); ++k) {
-        value = combine(r, value, now(r.src(k)));
-        if (value.is(Op::Where)) put(value.src(1));
+      int each = values_of(r) / static_cast<int>(accs[i].size());
+      for (int k = 0; k < values_of(r);) {
+        Ref acc = accs[i][static_cast<std::size_t>(k / each)];
+        Ref value = make(Op::Load, r.dtype(), {acc, inner}, {}, r.lanes());
         put(value);
+        for (int end = k + each; k < end; ++k) {
+          value = combine(r, value, now(r.src(k)));
+          if (value.is(Op::Where)) put(value.src(1));
+          put(value);
+        }
+        put(make(Op::Store, DType::Void, {acc, value}));
       }
-      put(make(Op::Store, DType::Void, {accs[i], value}));
     }
     for (std::size_t i = g.scopes.size(); i-- > 0;)
       put(make(Op::End, DType::Void, {scopes_[static_cast<std::size_t>(g.scopes[i])].loop}));
     for (std::size_t i = 0; i < reduces.size(); ++i) {
-      Ref result = make(Op::Load, reduces[i].dtype(), {accs[i]}, {}, reduces[i].lanes());
-      put(result);
-      becomes_[reduces[i].node()] = result;
+      Refs parts;
+      for (Ref acc : accs[i]) {
+        parts.push_back(make(Op::Load, reduces[i].dtype(), {acc}, {}, reduces[i].lanes()));
+        put(parts.back());
+      }
+      for (std::size_t n = parts.size(); n > 1; n = (n + 1) / 2)
+        for (std::size_t k = 0; k + (n + 1) / 2 < n; ++k) {
+          parts[k] = alu(reduces[i].reduce_op(), {parts[k], parts[k + (n + 1) / 2]});
+          put(parts[k]);
+        }
+      becomes_[reduces[i].node()] = parts[0];
     }
   }
 
@@ -317,7 +340,6 @@ class Linearizer {
   absl::flat_hash_set<Node*> placed_;
   std::vector<Ref> out_;
   std::uint64_t next_acc_ = 0;
-  int innermost_ = 0;
 };
 
 // Instructions nobody reads: products that became part of a MulAcc, and what only they used.

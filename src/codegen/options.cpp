@@ -9,6 +9,8 @@
 #include <absl/container/inlined_vector.h>
 
 #include "codegen/kernel.h"
+#include "codegen/scatter.h"
+#include "codegen/sweep.h"
 #include "codegen/window.h"
 #include "ir/wmma.h"
 #include "rewrite/rewrite.h"
@@ -261,6 +263,19 @@ Ref stage(Ref kernel, const Opt& opt) {
   return substitute(kernel, staged);
 }
 
+Ref stream(Ref kernel, const Opt& opt) {
+  absl::InlinedVector<std::pair<Ref, Ref>, 2> stores;
+  for (Ref n : toposort(kernel)) {
+    if (!n.is(Op::Load) && !n.is(Op::Store)) continue;
+    Ref buffer = n.src(0).src(0);
+    if (!buffer.is(Op::Param) || buffer.i() != opt.amount) continue;
+    if (n.is(Op::Load)) refuse(opt, "the buffer is read as well");
+    stores.emplace_back(n, make(Op::Store, DType::Void, {n.src(0), n.src(1)}, Arg{.i = kStreams}));
+  }
+  if (stores.empty()) refuse(opt, "no buffer in that slot is written");
+  return substitute(kernel, stores);
+}
+
 // Offsets that lie in the buffer whatever the gate says.
 bool always_there(Ref index) {
   Ref buffer = index.src(0);
@@ -302,14 +317,16 @@ MatrixLoops matrix_loops(Ref kernel, Ref k_loop, const TensorCore& core) {
 }
 
 std::string to_string(const Opt& opt) {
-  constexpr const char* kNames[] = {"split",   "upcast", "unroll", "lane",        "thread", "padto",
-                                    "reorder", "local",  "group",  "tensor core", "stage",  "window"};
+  constexpr const char* kNames[] = {"split", "upcast",  "unroll", "lane",    "thread",
+                                    "padto", "reorder", "local",  "group",   "tensor core",
+                                    "stage", "window",  "sweep",  "scatter", "stream"};
   return std::string(kNames[static_cast<int>(opt.kind)]) + "(" + std::to_string(opt.loop) + ", " +
          std::to_string(opt.amount) + ")";
 }
 
 Ref apply(Ref kernel, const Opt& opt, const Target& target) {
   if (opt.kind == OptKind::Stage) return stage(kernel, opt);
+  if (opt.kind == OptKind::Stream) return stream(kernel, opt);
   if (opt.kind == OptKind::Window) {
     Window w = window(kernel, opt.amount, target);
     if (!w.kernel) refuse(opt, "no box is read step by step behind gates");
@@ -329,9 +346,15 @@ Ref apply(Ref kernel, const Opt& opt, const Target& target) {
     auto body = std::span(k.loops).first(k.body);
     if (opt.kind == OptKind::Lane &&
         std::any_of(body.begin(), body.end(), [](Ref r) { return r.range_kind() == RangeKind::Lane; }))
-      refuse(opt, "the kernel has its lanes");
+      for (auto masks = dependences(k); auto& [node, mask] : masks) {
+        if (!(mask >> k.loop_of(loop) & 1)) continue;
+        for (std::size_t i = 0; i < k.body; ++i)
+          if (mask >> i & 1 && k.loops[i].range_kind() == RangeKind::Lane)
+            refuse(opt, "what moves with the loop has its lanes");
+      }
   }
-  need(opt.kind == OptKind::Reorder || opt.kind == OptKind::TensorCore || opt.amount > 0);
+  need(opt.kind == OptKind::Reorder || opt.kind == OptKind::TensorCore || opt.kind == OptKind::Scatter ||
+       opt.amount > 0);
   switch (opt.kind) {
     case OptKind::Split:
       need(output || reduction);
@@ -357,8 +380,21 @@ Ref apply(Ref kernel, const Opt& opt, const Target& target) {
     case OptKind::TensorCore:
       need(reduction && static_cast<std::size_t>(opt.amount) < target.tensor_cores.size());
       return tensor_core(kernel, loop, opt, target);
+    case OptKind::Sweep: {
+      need(reduction);
+      Ref swept = sweep(kernel, loop, opt.amount, target);
+      if (!swept) refuse(opt, "the loop is of no such reduction");
+      return simplify(swept);
+    }
+    case OptKind::Scatter: {
+      need(output);
+      Ref scattered = scatter(kernel, loop, target);
+      if (!scattered || target.has_groups) refuse(opt, "no value names an element along the loop");
+      return simplify(scattered);
+    }
     case OptKind::Stage:
     case OptKind::Window:
+    case OptKind::Stream:
       break;
     case OptKind::PadTo: {
       need((output || reduction) && loop.src(0).is_const());

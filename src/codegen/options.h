@@ -23,6 +23,9 @@ enum class OptKind : std::uint8_t {
   TensorCore,
   Stage,
   Window,
+  Sweep,
+  Scatter,
+  Stream,
 };
 
 /// An option on the loop with that id. Sizes that do not divide the loop pad it with exact masking.
@@ -54,6 +57,12 @@ std::string to_string(const Opt& opt);
 ///   Window  what is read from the buffer in slot `amount` in overlapping boxes is put into scratch memory,
 ///   with zeros
 ///           where its gate is false. Before every other option
+///   Sweep   the results of the one reduction lie in scratch memory, and `amount` turns of its loop at a time
+///           pass over all of them. After every other option but Stream
+///   Scatter each value of the reduction joins the one element along the loop that it names, in order. After
+///           every other option
+///   Stream  what is stored into the buffer in slot `amount`, which the kernel does not read, goes past the
+///           caches where whole aligned vectors are stored
 Ref apply(Ref kernel, const Opt& opt, const Target& target);
 inline constexpr std::int64_t kWholeKernel = -1;
 

@@ -77,6 +77,17 @@ std::vector<Options> one_step_from(const Options& options, Ref kernel, const Tar
   if (!has(OptKind::Lane, [](const Opt&) { return true; }))
     for (std::size_t l = 0; l < k.body; ++l)
       insert({OptKind::Lane, k.loops[l].range_id(), std::max<std::int64_t>(2, target.lanes_of(f32))});
+  if (!target.has_groups)
+    for (const Access& a : k.accesses) {
+      std::int64_t slot = slot_of(a);
+      if (!a.store || slot < 0 || !is_concrete(a.index.src(0).src(0)) ||
+          has(OptKind::Stream, [&](const Opt& o) { return o.amount == slot; }))
+        continue;
+      std::int64_t bytes = numel(a.index.src(0).src(0)) * static_cast<std::int64_t>(itemsize(a.dtype));
+      if (bytes < target.l2) continue;
+      out.push_back(options);
+      out.back().push_back({OptKind::Stream, 0, slot});
+    }
   if (!target.has_groups && k.body > k.outputs)
     for (const Access& a : k.accesses) {
       std::int64_t slot = slot_of(a);

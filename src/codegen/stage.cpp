@@ -38,19 +38,6 @@ std::int64_t size_of(std::span<const Ref> dims, std::int64_t row) {
   return row;
 }
 
-// The value, reading nothing where the guard is false.
-Ref guarded(Ref value, Ref guard) {
-  absl::InlinedVector<std::pair<Ref, Ref>, 2> loads;
-  for (Ref n : toposort(value))
-    if (n.is(Op::Load) && n.src(0).src(0).is(Op::Param)) {
-      Ref index = n.src(0);
-      Ref gate = index.nsrc() > 2 ? index.src(2) & guard : guard;
-      Ref gated = make(Op::Index, index.dtype(), {index.src(0), index.src(1), gate});
-      loads.emplace_back(index, gated);
-    }
-  return substitute(value, loads);
-}
-
 class Stager {
  public:
   Stager(Ref kernel, const Target& target)
@@ -78,7 +65,7 @@ class Stager {
       else if (n.is(Op::Reduce) && std::any_of(srcs.begin() + 1, srcs.end(), is_group))
         becomes_[n.node()] = shared(n, srcs);
       else if (n.is(Op::Store) && !group_.empty())
-        becomes_[n.node()] = make(Op::Store, DType::Void, {by_first_item(srcs[0]), srcs[1]});
+        becomes_[n.node()] = make(Op::Store, DType::Void, 1, Refs{by_first_item(srcs[0]), srcs[1]}, n->arg);
       else if (changed)
         becomes_[n.node()] = make(n.op(), n.dtype(), n.lanes(), srcs, n->arg);
     }
@@ -155,6 +142,18 @@ Fresh::Fresh(Ref kernel) {
   }
 }
 
+Ref guarded(Ref value, Ref guard) {
+  absl::InlinedVector<std::pair<Ref, Ref>, 2> loads;
+  for (Ref n : toposort(value))
+    if (n.is(Op::Load) && n.src(0).src(0).is(Op::Param)) {
+      Ref index = n.src(0);
+      Ref gate = index.nsrc() > 2 ? index.src(2) & guard : guard;
+      Ref gated = make(Op::Index, index.dtype(), {index.src(0), index.src(1), gate});
+      loads.emplace_back(index, gated);
+    }
+  return substitute(value, loads);
+}
+
 Ref panel(Ref value, std::span<const Ref> dims, std::span<const Ref> read, Fresh& fresh,
           const Target& target) {
   DType t = value.dtype();
@@ -190,6 +189,19 @@ Ref panel(Ref value, std::span<const Ref> dims, std::span<const Ref> read, Fresh
   effects.insert(effects.end(), closes.begin(), closes.end());
   Ref filled = make(Op::After, t, {memory, make(Op::End, DType::Void, 1, effects)});
   return make(Op::Load, t, {make(Op::Index, t, {filled, offset(dims, read, row)})});
+}
+
+Ref fill_row(Ref value, std::span<const Ref> loops, Fresh& fresh) {
+  std::int64_t row = loops.back().src(0).hi();
+  Ref memory = local(value.dtype(), size_of(loops, row), fresh);
+  Refs end{make(Op::Store, DType::Void,
+                {make(Op::Index, value.dtype(), {memory, offset(loops, loops, row)}), value})};
+  end.insert(end.end(), loops.begin(), loops.end());
+  return make(Op::After, value.dtype(), {memory, make(Op::End, DType::Void, 1, end)});
+}
+
+Ref read_row(Ref filled, DType t, std::span<const Ref> loops, std::span<const Ref> at) {
+  return make(Op::Load, t, {make(Op::Index, t, {filled, offset(loops, at, loops.back().src(0).hi())})});
 }
 
 Ref lower_stages(Ref kernel, const Target& target) {

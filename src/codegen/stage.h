@@ -21,6 +21,14 @@ struct Fresh {
 Ref panel(Ref value, std::span<const Ref> dims, std::span<const Ref> read, Fresh& fresh,
           const Target& target);
 
+/// A value put into scratch memory for every combination of the loops it is computed in, which the kernel has
+/// anyway; and that value, at a place in them.
+Ref fill_row(Ref value, std::span<const Ref> loops, Fresh& fresh);
+Ref read_row(Ref filled, DType t, std::span<const Ref> loops, std::span<const Ref> at);
+
+/// The value, reading nothing where the guard is false.
+Ref guarded(Ref value, Ref guard);
+
 /// The kernel without Stage nodes and without reductions over GroupReduce ranges; those ranges stay open.
 Ref lower_stages(Ref kernel, const Target& target);
 

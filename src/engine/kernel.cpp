@@ -70,12 +70,14 @@ std::string render(std::string_view language, Ref linear, const ProgramInfo& pro
 std::string kernel_name(Ref kernel) {
   std::string out;
   bool reduces = false;
-  for (Ref n : toposort(kernel)) {
+  auto order = toposort(kernel);
+  Ref longest;  // the loops of other stores are among its own
+  for (Ref n : order) {
     if (n.is(Op::Reduce)) reduces = true;
-    if (n.is(Op::End))
-      for (int i = 1; i < n.nsrc(); ++i) out += "_" + std::to_string(n.src(i).hi() + 1);
+    if (n.is(Op::End) && (!longest || n.nsrc() > longest.nsrc())) longest = n;
   }
-  for (Ref n : toposort(kernel))
+  for (int i = 1; i < longest.nsrc(); ++i) out += "_" + std::to_string(longest.src(i).hi() + 1);
+  for (Ref n : order)
     if (n.is(Op::Range) && n.range_kind() == RangeKind::Reduce) out += "_r" + std::to_string(n.hi() + 1);
   return (reduces ? "r" : "e") + out;
 }

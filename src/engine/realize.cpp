@@ -423,7 +423,7 @@ std::vector<UOp> realize(std::span<const UOp> roots) {
 schedule::Schedule plan(std::span<const UOp> roots) {
   GraphScope scope;
   std::vector<Ref> nodes(roots.begin(), roots.end());
-  return schedule::schedule(make_call(nodes).sink, default_device());
+  return schedule::schedule(make_call(nodes).sink, default_device(), target_of);
 }
 
 void compile(std::span<const UOp> roots) {

@@ -96,7 +96,8 @@ std::vector<Step> steps_of(const schedule::Schedule& s, const KernelsOf& found) 
       else
         step.scalars.push_back(static_cast<int>(arg->arg.i));
     }
-    step.overwrites = static_cast<std::size_t>(step.slots[0]) < s.params;
+    for (int slot : schedule::written_slots(c))
+      if (static_cast<std::size_t>(slot) < s.params) step.overwrites.push_back(slot);
     if (c->src[0]->op != Op::Copy) step.kernel = found.at(key_of(s, c));
     out.push_back(std::move(step));
   }
@@ -104,6 +105,8 @@ std::vector<Step> steps_of(const schedule::Schedule& s, const KernelsOf& found) 
 }
 
 }  // namespace
+
+const Target& target_of(const std::string& device) { return runtime::device(device).target(); }
 
 Prepared prepare(const UOp& call, const std::string& device) {
   ScheduleKey key{call.ref().node(), device};
@@ -121,7 +124,7 @@ Prepared prepare(const UOp& call, const std::string& device) {
     GraphScope scope;
     if (log_enabled(LogLevel::Graphs)) log_text(LogLevel::Graphs, "call:\n" + print(call));
     rules::check(call, rules::Stage::Call, "realize");
-    run->schedule = schedule::schedule(call, device);
+    run->schedule = schedule::schedule(call, device, target_of);
     rules::check(run->schedule.linear, rules::Stage::Schedule, "schedule");
     if (log_enabled(LogLevel::Graphs))
       log_text(LogLevel::Graphs, "schedule:\n" + print(run->schedule.linear));
@@ -133,8 +136,8 @@ Prepared prepare(const UOp& call, const std::string& device) {
   run->compiled = !crew;
   absl::flat_hash_set<int> seen;
   for (const Step& step : run->steps)
-    if (step.slots[0] < static_cast<int>(run->schedule.params) && seen.insert(step.slots[0]).second)
-      run->overwritten.push_back(step.slots[0]);
+    for (int slot : step.overwrites)
+      if (seen.insert(slot).second) run->overwritten.push_back(slot);
   for (int out : run->schedule.outputs)
     if (out >= static_cast<int>(run->schedule.params) && seen.insert(out).second) run->fresh.push_back(out);
   return {schedules().insert(key, {call, run}).run, std::move(crew)};
@@ -163,7 +166,7 @@ void execute(const Run& run, std::span<const runtime::Buffer> buffers, std::span
   absl::InlinedVector<runtime::Buffer, 8> args;
   absl::InlinedVector<std::int64_t, 4> vars;
   for (const Step& step : run.steps) {
-    if (crew && step.overwrites && !waited) {
+    if (crew && !step.overwrites.empty() && !waited) {
       crew->finish();
       waited = true;
     }

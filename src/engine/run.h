@@ -12,11 +12,14 @@
 
 namespace pg::engine {
 
+/// What a device can do, by its name.
+const Target& target_of(const std::string& device);
+
 struct Step {
   std::shared_ptr<Kernel> kernel;  // null: a copy of slots[1] to slots[0]
   absl::InlinedVector<int, 6> slots;
   absl::InlinedVector<int, 2> scalars;
-  bool overwrites = false;  // contents of a parameter
+  absl::InlinedVector<int, 1> overwrites;  // parameters whose contents it replaces
 };
 
 struct Run {

@@ -79,7 +79,7 @@ std::vector<codegen::Opt> search_options(Ref graph, runtime::Device& device) {
   {
     GraphScope scope;
     kernel = graph;
-    prepared = codegen::prepare(kernel);
+    prepared = codegen::prepare(kernel, device.target());
     arguments = std::make_unique<Arguments>(kernel, device);
   }
   double best = kNever;

@@ -122,6 +122,8 @@ Ref reduce(Ref x, Op op, std::uint64_t axes);
 Ref cat(std::span<const Ref> parts, int axis);
 Ref index_rows(Ref x, Ref rows);
 Ref store(Ref target, Ref value);
+/// The argument of a kernel's Store that is better off past the caches.
+inline constexpr std::int64_t kStreams = 1;
 Ref after(Ref value, Ref effect);
 Ref sink(std::span<const Ref> roots, Payload* info = nullptr);
 

@@ -99,6 +99,8 @@ struct Target {
   // --- memory ---
   std::int64_t l1 = 0, l2 = 0, l3 = 0;  // data caches: of a core, of a core, shared
   int cores = 1;                        // threads that run at once
+  /// An output of at least so many bytes is better stored past the caches, by vectors; 0: none is.
+  std::int64_t stream_bytes = 0;
 
   // --- rates, for the cost model: rough, per core and cycle ---
   double mul_acc_per_cycle = 1;  // vector instructions

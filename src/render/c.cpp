@@ -56,11 +56,12 @@ class CWriter final : public ExactAlu {
           fmt::format("typedef {} {} __attribute__((ext_vector_type({})));\n", scalar, vector, s.lanes);
     return vector;
   }
-  std::string memory_type(Shape s) {
+  std::string memory_type(Shape s, int align = 0) {
     std::string value = type(s), memory = value + "_m";
+    if (align) memory += std::to_string(align);
     if (types_.insert(memory).second)
       typedefs += fmt::format("typedef {} {} __attribute__((may_alias, aligned({})));\n", value, memory,
-                              itemsize(s.dtype));
+                              align ? align : static_cast<int>(itemsize(s.dtype)));
     return memory;
   }
 
@@ -281,6 +282,8 @@ class CRenderer {
     arguments();
     for (Node* n : linear_.srcs()) instruction(n);
     if (w_.depth != 1) throw InternalError("[c] a loop is not closed in " + program_.name);
+    // What went past the caches is in no order with what tells others that the loop has ended.
+    if (streams_) w_.line("__atomic_thread_fence(__ATOMIC_SEQ_CST);");
     std::string text(kPrelude);
     if (w_.target().computes.has(f16)) text += "typedef _Float16 f16;\n";
     text += w_.typedefs;
@@ -476,7 +479,13 @@ class CRenderer {
     if (a.scattered || a.wide_gate)
       w_.line("for (int l = 0; l < {}; ++l) if ({}) {} = {}[l];", a.value.lanes, lane_gate(a), lane_place(a),
               x);
-    else
+    else if (int align = stream_alignment(n)) {
+      // Where the buffer is aligned, which only a launch knows.
+      streams_ = true;
+      w_.line("if (((u64){} & {}) == 0) __builtin_nontemporal_store({}, ({}*)({} + {}));", a.base, align - 1,
+              x, w_.memory_type(a.value, align), a.base, a.offset);
+      w_.line("else {} = {};", place(a), x);
+    } else
       w_.line("{}{} = {};", a.gate.empty() ? "" : "if (" + a.gate + ") ", place(a), x);
   }
 
@@ -504,6 +513,7 @@ class CRenderer {
   absl::flat_hash_map<const Node*, std::string> known_;
   absl::flat_hash_map<const Node*, std::int64_t> scratch_;
   int next_loop_ = 0;
+  bool streams_ = false;
 };
 
 }  // namespace

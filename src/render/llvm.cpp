@@ -385,6 +385,7 @@ class LlvmRenderer {
     }
     Access a = access(target, shape(n.src(1)));
     std::string x = to_memory(a.value, value(n.src(1)));
+    if (int align = stream_alignment(n)) return stream(target, a, x, align);
     if (!a.gate && !a.scattered) {
       w_.line("  store {} {}, ptr {}{}", a.type, x, a.address, a.suffix);
       return;
@@ -404,6 +405,29 @@ class LlvmRenderer {
       w_.line("  store {} {}, ptr {}{}", a.type, x, a.address, a.suffix);
       join(id);
     }
+  }
+
+  // Past the caches where the buffer is aligned, which only a launch knows; the branch always goes one way.
+  void stream(Ref index, const Access& a, const std::string& x, int align) {
+    Ref buffer = buffer_of(index);
+    std::string& aligned = aligned_[{buffer.node(), align}];
+    if (aligned.empty()) {
+      std::string base = base_of(buffer);
+      aligned = in_entry([&] {
+        std::string bits = w_.emit("ptrtoint ptr {} to i64", base);
+        return w_.emit("icmp eq i64 {}, 0", w_.emit("and i64 {}, {}", bits, align - 1));
+      });
+    }
+    streams_ = true;
+    int id = ++branch_count_;
+    w_.line("  br i1 {}, label %on{}, label %other{}", aligned, id, id);
+    label(fmt::format("on{}", id));
+    w_.line("  store {} {}, ptr {}, align {}{}, !nontemporal !{}", a.type, x, a.address, align, a.metadata,
+            kNontemporalMetadata);
+    w_.line("  br label %off{}", id);
+    label(fmt::format("other{}", id));
+    w_.line("  store {} {}, ptr {}{}", a.type, x, a.address, a.suffix);
+    join(id);
   }
 
   int branch(const std::string& gate) {
@@ -471,6 +495,8 @@ class LlvmRenderer {
     text += w_.entry;
     text += "  br label %begin\nbegin:\n";
     for (const std::string& piece : w_.pieces) text += piece;
+    // What went past the caches is in no order with what tells others that the loop has ended.
+    if (streams_) text += "  fence seq_cst\n";
     text += "  ret void\n}\n\n";
     // With no width given the compiler would split what is wider than it prefers.
     text += fmt::format(
@@ -480,7 +506,7 @@ class LlvmRenderer {
     text +=
         "!0 = !{}\n!1 = !{!\"llvm.loop.unroll.disable\"}\n!2 = !{!\"llvm.loop.vectorize.width\", i32 1}\n"
         "!3 = !{!\"llvm.loop.interleave.count\", i32 1}\n!4 = !{!\"llvm.loop.distribute.enable\", i1 "
-        "false}\n";
+        "false}\n!6 = !{i32 1}\n";
     for (const Loop& loop : loops_)
       text += fmt::format("!{0} = distinct !{{!{0}, !1, !2, !3, !4}}\n", kLoopMetadata + loop.id);
     if (program_.distinct) {
@@ -497,7 +523,7 @@ class LlvmRenderer {
     return text;
   }
 
-  static constexpr int kScopeMetadata = 10, kLoopMetadata = 100000;
+  static constexpr int kNontemporalMetadata = 6, kScopeMetadata = 10, kLoopMetadata = 100000;
 
   Ref linear_;
   const ProgramInfo& program_;
@@ -514,6 +540,8 @@ class LlvmRenderer {
   std::vector<Ref> written_;
   std::string label_ = "begin", zeros_;
   int branch_count_ = 0;
+  bool streams_ = false;
+  absl::flat_hash_map<std::pair<const Node*, int>, std::string> aligned_;  // bits of buffers
 };
 
 }  // namespace

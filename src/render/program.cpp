@@ -32,6 +32,41 @@ Ref buffer_of(Ref x) {
   return x;
 }
 
+namespace {
+
+bool is_multiple(Ref n, std::int64_t of) {
+  n = strip_after(n);
+  switch (n.op()) {
+    case Op::Const:
+      return n.i() % of == 0;
+    case Op::Cast:
+      return is_int(n.src(0).dtype()) && is_multiple(n.src(0), of);
+    case Op::Add:
+    case Op::Sub:
+      return is_multiple(n.src(0), of) && is_multiple(n.src(1), of);
+    case Op::Mul:
+      return is_multiple(n.src(0), of) || is_multiple(n.src(1), of);
+    case Op::Shl: {
+      Ref by = strip_after(n.src(1));
+      return by.is_const() && by.i() < 32 &&
+             (std::int64_t{1} << by.i() >= of || is_multiple(n.src(0), of >> by.i()));
+    }
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+int stream_alignment(Ref store) {
+  constexpr int kLine = 64, kLeast = 16;
+  Ref index = strip_after(store.src(0)), value = strip_after(store.src(1));
+  if (store.i() != kStreams || !index.is(Op::Index) || index.nsrc() > 2 || index.src(1).lanes() > 1) return 0;
+  int bytes = value.lanes() * static_cast<int>(itemsize(value.dtype()));
+  if (bytes < kLeast || (bytes & (bytes - 1)) || !is_multiple(index.src(1), value.lanes())) return 0;
+  return std::min(bytes, kLine);
+}
+
 std::vector<ScratchPart> scratch_layout(Ref linear) {
   std::vector<ScratchPart> parts;
   for (Ref n : toposort(linear))

@@ -38,6 +38,10 @@ struct ScratchPart {
 };
 std::vector<ScratchPart> scratch_layout(Ref linear);
 
+/// The alignment in bytes that a Store past the caches needs where its buffer has it; 0: it cannot go there,
+/// being of scalars, behind a gate, or at places of which some are in the middle of a vector.
+int stream_alignment(Ref store);
+
 /// The buffer beneath an Index or a chain of After on one: a Param or a Local.
 Ref buffer_of(Ref x);
 /// x without the After around it.

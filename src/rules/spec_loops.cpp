@@ -70,12 +70,21 @@ class Loops {
       if (has(sets.closed, r))
         return Offence{n, "it closes " + brief(range, 1) + ", which is closed beneath it"};
       if (!has(sets.open, r)) return Offence{n, "it closes " + brief(range, 1) + " twice"};
-      if (n.is(Op::End) && !ended_.emplace(range.node(), n).second)
-        return Offence{n, "it closes " + brief(range, 1) + ", which another End closes"};
+      if (n.is(Op::End))
+        if (auto [other, fresh] = ended_.emplace(range.node(), n); !fresh && !leads(n, other->second))
+          return Offence{n, "it closes " + brief(range, 1) + ", which another End closes"};
       remove(sets.open, r);
     }
     for (int k = first_range(n); k < n.nsrc(); ++k) add(sets.closed, number_.find(n.src(k).node())->second);
     return {};
+  }
+
+  // Several stores may stand in one nest of loops: the loops of one are then the outermost of the other.
+  static bool leads(Ref a, Ref b) {
+    int i = first_range(a), j = first_range(b);
+    for (; i < a.nsrc() && j < b.nsrc(); ++i, ++j)
+      if (!same(a.src(i), b.src(j))) return false;
+    return true;
   }
 
   absl::flat_hash_map<Node*, Sets> sets_;

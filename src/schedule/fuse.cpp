@@ -76,8 +76,9 @@ Ref storage_node(Ref n) {
   }
 }
 
-Planner::Planner(Ref call, std::string_view device, const absl::flat_hash_set<std::int64_t>& demoted)
-    : call_(call), default_device_(device), demoted_(demoted), order_(toposort(call)) {
+Planner::Planner(Ref call, std::string_view device, const TargetOf& targets,
+                 const absl::flat_hash_set<std::int64_t>& demoted)
+    : call_(call), default_device_(device), targets_(targets), demoted_(demoted), order_(toposort(call)) {
   for (Ref n : order_)
     if (n.is(Op::Param)) {
       auto slot = static_cast<std::size_t>(n.i() & (kDonated - 1));
@@ -259,6 +260,9 @@ bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
   // A reduction is computed once: not again per user, nor per iteration of a loop it does not depend on. And
   // a kernel has so many loops at most: a sum of very many reductions reads the rest.
   constexpr std::int64_t kLoops = 24;
+  // Few names are compared with all elements sooner than a kernel more runs.
+  constexpr double kNames = 1 << 16;
+  if (names_elements(n) && elements(n.src(0)) >= kNames && !begins_with_rest(n, entries[0])) return true;
   if (n.is(Op::Reduce))
     return entries.size() > 1 || in_reduce || evals * 4 > size * 5 || loops > kLoops ||
            (second && is_large_product(n));
@@ -276,6 +280,20 @@ bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
   // Twice the arithmetic is still no worse than a store, a load, and a kernel more.
   constexpr double kLoad = 1, kStore = 2, kPatience = 2, kLaunch = 4000;
   return evals * work > kPatience * (size * (work + kStore) + evals * kLoad) + kLaunch;
+}
+
+// Whether all that the kernel of an entry stores is a reduction, or that joined by one thing more.
+bool Planner::begins_with_rest(Ref reduce, int entry) const {
+  const KernelPlan& kernel =
+      kernels_[static_cast<std::size_t>(entries_[static_cast<std::size_t>(entry)].kernel)];
+  if (kernel.value < 0) return false;
+  auto strip = [](Ref x) {
+    while (x.has(kMovement) || passes_through(x)) x = x.src(0);
+    return x;
+  };
+  Ref stored = strip(entries_[static_cast<std::size_t>(kernel.value)].node);
+  return same(stored, reduce) || (stored.is(reduce.reduce_op()) &&
+                                  (same(strip(stored.src(0)), reduce) || same(strip(stored.src(1)), reduce)));
 }
 
 int Planner::entry(Ref node, int kernel, const Index& index, double evals, bool in_reduce) {
@@ -443,6 +461,7 @@ void Planner::children_of(Entry& e) {
       return;
     case Op::Reduce: {
       if (is_large_product(n)) kernels_[static_cast<std::size_t>(e.kernel)].product = n;
+      if (names_elements(n)) kernels_[static_cast<std::size_t>(e.kernel)].scatters = true;
       Ref shape = shape_of(n.src(0));
       Index index = e.index;
       double evals = e.evals;

@@ -22,18 +22,23 @@ Ref address(Ref buffer, Ref offset, Ref valid) {
 
 bool is_scalar_argument(Ref n) { return n.is(Op::Bind) || n.is(Op::ScalarParam) || n.is(Op::Var); }
 
-// A call of the kernel: its arguments in order of first use, the output first, and its ranges numbered so.
-Ref call_of(Ref root, Ref out) {
+// A call of the kernel: its arguments in order of first use, what it writes first; ranges are numbered by
+// use, too.
+Ref call_of(Ref root) {
   std::vector<std::pair<Ref, Ref>> renamed;
   absl::InlinedVector<Ref, 8> buffers, scalars;
   auto rename_buffer = [&](Ref p) {
     renamed.emplace_back(p, param(static_cast<std::int64_t>(buffers.size()), p.dtype(), p.src(0)));
     buffers.push_back(p);
   };
-  rename_buffer(out);
+  auto named = [&](Ref p) {
+    return std::any_of(renamed.begin(), renamed.end(), [&](auto& r) { return same(r.first, p); });
+  };
+  for (Node* end : root.srcs())
+    if (Ref out = Ref(end).src(0).src(0).src(0); !named(out)) rename_buffer(out);
   std::int64_t next_range = 0;
   for (Ref n : toposort(root)) {
-    if (n.is(Op::Param) && !same(n, out)) rename_buffer(n);
+    if (n.is(Op::Param) && !named(n)) rename_buffer(n);
     if (is_scalar_argument(n)) {
       renamed.emplace_back(
           n, scalar_param(static_cast<std::int64_t>(scalars.size()), n.dtype(), n.lo(), n.hi()));
@@ -131,7 +136,7 @@ Ref Planner::regroup(const Entry& e) {
   return to == DType::Bool ? ne(out, int_const(u8, 0)) : bitcast(out, to);
 }
 
-void Planner::add_calls(const KernelPlan& kernel, absl::InlinedVector<Ref, 16>& calls) {
+Work Planner::work_of(const KernelPlan& kernel) {
   auto as_argument = [&](int slot) {
     const BufferInfo& b = buffers_[static_cast<std::size_t>(slot)];
     return flat_param(slot, b);
@@ -139,8 +144,10 @@ void Planner::add_calls(const KernelPlan& kernel, absl::InlinedVector<Ref, 16>& 
   if (kernel.copy_of) {
     int from = buffer_.at(kernel.copy_of.node());
     Ref copy = make(Op::Copy, kernel.node.dtype(), {as_argument(from)}, kernel.node->arg);
-    calls.push_back(make(Op::Call, DType::Void, {copy, as_argument(kernel.buffer), as_argument(from)}));
-    return;
+    return {.root = make(Op::Call, DType::Void, {copy, as_argument(kernel.buffer), as_argument(from)}),
+            .device = kernel.device,
+            .reads = {from},
+            .writes = {kernel.buffer}};
   }
   Ref out = flat_param(kernel.buffer, buffers_[static_cast<std::size_t>(kernel.buffer)]);
   Ref value = entries_[static_cast<std::size_t>(kernel.value)].value;
@@ -157,7 +164,10 @@ void Planner::add_calls(const KernelPlan& kernel, absl::InlinedVector<Ref, 16>& 
   end.insert(end.end(), kernel.ranges.begin(), kernel.ranges.end());
   Ref root = sink(std::array<Ref, 1>{make(Op::End, DType::Void, 1, end)});
   root = rewrite(root, rules::symbolic(), {.name = "simplify kernel", .optional = true});
-  for (Ref part : in_phases(root)) calls.push_back(call_of(part, out));
+  Work work{.root = root, .device = kernel.device, .next_range = kernel.next_range};
+  collect(work);
+  work.own_loops |= kernel.scatters;
+  return work;
 }
 
 Schedule Planner::finish(const std::vector<int>& order) {
@@ -181,13 +191,28 @@ Schedule Planner::finish(const std::vector<int>& order) {
     }
   }
   Schedule out;
-  absl::InlinedVector<Ref, 16> calls;
+  std::vector<Work> works;
   for (int k : order) {
     const KernelPlan& kernel = kernels_[static_cast<std::size_t>(k)];
     // A write of no elements is no work.
     bool nothing =
         std::any_of(kernel.ranges.begin(), kernel.ranges.end(), [](Ref r) { return r.src(0).is_const(0); });
-    if (!nothing) add_calls(kernel, calls);
+    if (!nothing) works.push_back(work_of(kernel));
+  }
+  if (targets_) merge_kernels(works, targets_);
+  absl::flat_hash_set<std::int64_t> kept;
+  for (std::size_t i = 0; i < params_; ++i) kept.insert(static_cast<std::int64_t>(i));
+  for (Ref r : roots_)
+    if (auto it = buffer_.find(r.node()); it != buffer_.end()) kept.insert(it->second);
+  drop_dead_stores(works, std::move(kept));
+  absl::InlinedVector<Ref, 16> calls;
+  for (const Work& w : works) {
+    if (!w.root.is(Op::Sink))
+      calls.push_back(w.root);
+    else if (w.root.nsrc() > 1)
+      calls.push_back(call_of(w.root));
+    else
+      for (Ref part : in_phases(w.root)) calls.push_back(call_of(part));
   }
   out.linear = make(Op::Linear, DType::Void, 1, calls);
   out.buffers = buffers_;

@@ -10,6 +10,7 @@
 
 #include "rewrite/rewrite.h"
 #include "schedule/index_map.h"
+#include "schedule/merge.h"
 #include "schedule/schedule.h"
 
 namespace pg::schedule {
@@ -44,14 +45,16 @@ struct KernelPlan {
   Ref part{};                       // where in an element of the buffer it is stored, in units of its size
   int value = -1;                   // entry
   Ref copy_of{};                    // a Copy: what it reads
-  Ref product{};  // the large sum of products it computes: one, whose loops all else follows
+  Ref product{};          // the large sum of products it computes: one, whose loops all else follows
+  bool scatters = false;  // values that name the elements they join
   absl::flat_hash_set<Node*> reads{};  // stored nodes it loads
 };
 
 /// Runs once per attempt; an attempt that finds a write that cannot go in place is started again without it.
 class Planner {
  public:
-  Planner(Ref call, std::string_view device, const absl::flat_hash_set<std::int64_t>& demoted);
+  Planner(Ref call, std::string_view device, const TargetOf& targets,
+          const absl::flat_hash_set<std::int64_t>& demoted);
 
   /// Decides storage and fuses. Returns the slot of a Param whose write must not go in place, or -1.
   std::int64_t plan();
@@ -67,6 +70,7 @@ class Planner {
   void estimate_work();
   void process(Ref node);
   bool should_store(Ref node, const std::vector<int>& entries) const;
+  bool begins_with_rest(Ref reduce, int entry) const;
   bool elsewhere(Ref node, const KernelPlan& kernel);
   int open_kernel(Ref node, int buffer, Ref shape);
   void start_kernel(Ref node, int buffer);
@@ -81,10 +85,11 @@ class Planner {
   Ref lower(const Entry& e);
   Ref regroup(const Entry& e);
   Ref load(const Entry& e);
-  void add_calls(const KernelPlan& kernel, absl::InlinedVector<Ref, 16>& calls);
+  Work work_of(const KernelPlan& kernel);
 
   Ref call_;
   std::string default_device_;
+  const TargetOf& targets_;
   const absl::flat_hash_set<std::int64_t>& demoted_;
   std::vector<Ref> order_;  // of nodes, sources first
   std::vector<Ref> roots_;
@@ -108,6 +113,12 @@ class Planner {
 Ref storage_node(Ref node);
 /// Places temporaries of a schedule in arenas by lifetime.
 void plan_memory(Schedule& schedule);
+
+/// Whether each value of a Reduce names the one element of the result that it joins:
+/// where(name == arange, value, nothing), reduced along other axes than that of the arange. Such a reduction
+/// takes one step for each value, so it is left in one piece and fuses with nothing but what its elements
+/// begin with.
+bool names_elements(Ref reduce);
 
 /// The kernel, or kernels that each store a part of what it stores: where sums of which only every s-th term
 /// counts are worth it, one for each remainder of a place.

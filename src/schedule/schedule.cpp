@@ -84,14 +84,28 @@ static Ref with_own_targets(Ref call) {
   return it == becomes.end() ? call : it->second;
 }
 
-Schedule schedule(Ref call, std::string_view device) {
+absl::InlinedVector<int, 2> written_slots(Ref call) {
+  Ref kernel = call.src(0);
+  std::size_t stores = kernel.is(Op::Sink) ? static_cast<std::size_t>(kernel.nsrc()) : 1;
+  absl::InlinedVector<int, 2> slots;
+  // What a kernel writes are its first arguments.
+  for (std::size_t k = 0; k < stores; ++k) {
+    std::int64_t argument =
+        kernel.is(Op::Sink) ? kernel.src(static_cast<int>(k)).src(0).src(0).src(0).i() : 0;
+    int slot = static_cast<int>(call.src(static_cast<int>(argument) + 1).i());
+    if (std::find(slots.begin(), slots.end(), slot) == slots.end()) slots.push_back(slot);
+  }
+  return slots;
+}
+
+Schedule schedule(Ref call, std::string_view device, const TargetOf& targets) {
   absl::flat_hash_set<std::int64_t> demoted;
   Ref graph =
       rewrite(with_own_targets(call), rules::movement(), {.name = "simplify movement", .optional = true});
   graph =
       with_stored_roots(rewrite(graph, long_reductions(), {.name = "split reductions", .optional = true}));
   for (;;) {
-    Planner planner(graph, device, demoted);
+    Planner planner(graph, device, targets, demoted);
     std::int64_t refuse = planner.plan();
     std::vector<int> order;
     if (refuse < 0) {

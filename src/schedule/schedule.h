@@ -3,10 +3,14 @@
 // the call's node.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include <absl/container/inlined_vector.h>
+
 #include "ir/build.h"
+#include "ir/target.h"
 
 namespace pg::schedule {
 
@@ -31,7 +35,14 @@ struct Schedule {
   std::vector<std::string> arena_devices;
 };
 
-/// Schedules a call. `device` is where values live whose sources name no device.
-Schedule schedule(Ref call, std::string_view device);
+/// What a device can do, by its name.
+using TargetOf = std::function<const Target&(const std::string&)>;
+
+/// Schedules a call. `device` is where values live whose sources name no device. Without `targets` every
+/// stored value is a kernel of its own.
+Schedule schedule(Ref call, std::string_view device, const TargetOf& targets = nullptr);
+
+/// The slots that a call of a schedule writes, each once.
+absl::InlinedVector<int, 2> written_slots(Ref call);
 
 }  // namespace pg::schedule

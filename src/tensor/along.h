@@ -33,9 +33,8 @@ struct Combine {
 };
 /// By Add, Mul, Max or Min, of elements of a dtype.
 Combine combine(Op how, DType t);
-/// Running result over the last axis, begun anew where `segments` changes: integers in order that broadcast
-/// against x and have its last axis; none if empty.
-Tensor running(const Tensor& x, const Combine& how, const Tensor& segments = {});
+/// Running result over the last axis.
+Tensor running(const Tensor& x, const Combine& how);
 
 /// The value in a Cell of its own.
 Tensor value_copy(const Tensor& x, const char* op);

@@ -157,7 +157,7 @@ std::pair<Tensor, Tensor> shifted(const char* op, const Tensor& x, std::int64_t 
 Tensor Tensor::softmax(std::int64_t axis, DType t) const {
   if (ndim() == 0) return unsqueeze(0).softmax(0, t).squeeze(0);
   auto [m, e] = shifted("softmax", *this, axis, t);
-  return e / e.sum(axis, {.keepdim = true});
+  return e * e.sum(axis, {.keepdim = true}).reciprocal();  // a division for the row, not for each element
 }
 Tensor Tensor::softmin(std::int64_t axis, DType t) const { return neg().softmax(axis, t); }
 Tensor Tensor::log_softmax(std::int64_t axis, DType t) const {

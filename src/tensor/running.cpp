@@ -73,39 +73,20 @@ Combine combine(Op how, DType t) {
 
 // Within a block each element combines those up to it, the others masked; what stands before a block is the
 // running result over the blocks. So the work grows as n, and x is read twice however long the axis is.
-Tensor running(const Tensor& x, const Combine& how, const Tensor& segments) {
+Tensor running(const Tensor& x, const Combine& how) {
   constexpr std::int64_t kBlock = 16;
   int axes = x.ndim();
   Dim n = x.size(-1);
-  bool cut = segments.defined();
   Tensor none = Tensor::full({}, how.none, {.dtype = x.dtype()});
   if (n.is_symbolic() || n <= kBlock) {
     Tensor upto = positions(i32, n, axes - 1, axes + 1) >= positions(i32, n, axes, axes + 1);
-    if (cut) upto = upto & (segments.unsqueeze(-1) == segments.unsqueeze(-2));
     return how.over_last(upto.where(x.unsqueeze(-2), none));
   }
   std::int64_t length = n, blocks = (length + kBlock - 1) / kBlock;
-  auto in_blocks = [&](const Tensor& t, Number pad) {
-    return pad_last(t, 0, blocks * kBlock - length, pad).unflatten(-1, {blocks, kBlock});
-  };
-  auto shifted = [&](const Tensor& t, Number first) {
-    return pad_last(first_of_last(t, blocks - 1), 1, 0, first).contiguous();
-  };
-  Tensor padded = in_blocks(x, how.none), parts, last, totals = padded;
-  if (cut) {
-    parts = in_blocks(segments, -1);
-    last = parts.shrink([&] {
-      Pairs bounds;
-      for (int i = 0; i < parts.ndim() - 1; ++i) bounds.emplace_back(0, parts.size(i));
-      bounds.emplace_back(kBlock - 1, kBlock);
-      return bounds;
-    }());
-    totals = (parts == last).where(padded, none);
-    last = last.squeeze(-1);
-  }
-  Tensor before = shifted(running(how.over_last(totals), how, last), how.none).unsqueeze(-1);
-  if (cut) before = (parts == shifted(last, -1).unsqueeze(-1)).where(before, none);
-  return first_of_last(how.both(before, running(padded, how, parts)).flatten(-2, -1), n);
+  Tensor padded = pad_last(x, 0, blocks * kBlock - length, how.none).unflatten(-1, {blocks, kBlock});
+  Tensor through = first_of_last(running(how.over_last(padded), how), blocks - 1);
+  Tensor before = pad_last(through, 1, 0, how.none).contiguous().unsqueeze(-1);
+  return first_of_last(how.both(before, running(padded, how)).flatten(-2, -1), n);
 }
 
 namespace {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <tuple>
 
 namespace pg {
 namespace detail {
@@ -22,64 +21,35 @@ Tensor count_up_to(const Tensor& sorted, const Tensor& bounds) {
   return count;
 }
 
-// All against all is one kernel, but n * m work; sorting the index first is m log^2 m + n log m.
-Targets::Targets(const Tensor& index, const Dim& n, bool differentiable) : n_(n) {
-  constexpr std::int64_t kPairs = std::int64_t{1} << 18;
+Targets::Targets(const Tensor& index, const Dim& n) {
   int axes = index.ndim();
-  bool concrete = !index.numel().is_symbolic() && !n.is_symbolic();
-  if (differentiable || !concrete || index.numel() <= kPairs / std::max<std::int64_t>(1, n.max())) {
-    names_ = index.unsqueeze(-2) == positions(index.dtype(), n, axes - 1, axes + 1);
-    return;
-  }
-  // Narrow, so that it sorts by keys.
-  Tensor at = index;
-  if (itemsize(index.dtype()) > 4 || index.dtype() == u32) at = index.cast(i64);
-  at = ((at >= 0) & (at < Tensor(n).cast(at.dtype()))).where(at, -1).cast(i32);
-  std::tie(sorted_, order_) = at.sort(-1);
-  sorted_ = sorted_.contiguous(), order_ = order_.contiguous();
-  count_ = count_up_to(sorted_, positions(i32, n, axes - 1, axes));
+  DType t = index.dtype();
+  bool holds = itemsize(t) >= 4 || n.max() - 1 <= int_max(t);
+  Tensor at = holds ? index : index.cast(i32);
+  names_ = at.unsqueeze(-2) == positions(at.dtype(), n, axes - 1, axes + 1);
 }
 
-Tensor Targets::hit() const {
-  if (names_.defined()) return names_.any(-1);
-  return (count_ > 0) &
-         (sorted_.gather(-1, count_ - 1) == positions(i32, n_, count_.ndim() - 1, count_.ndim()));
-}
+Tensor Targets::hit() const { return names_.any(-1); }
 
 Tensor Targets::last() const {
-  if (!names_.defined()) return hit().where(order_.gather(-1, count_ - 1), -1);
   int axes = names_.ndim();
   return names_.where(positions(i32, names_.size(-1), axes - 1, axes), -1).max(-1);
 }
 
 Tensor Targets::combined(const Tensor& source, const Combine& how) const {
   Tensor none = Tensor::full({}, how.none, {.dtype = source.dtype()});
-  if (names_.defined()) return how.over_last(names_.where(source.unsqueeze(-2), none));
-  Tensor sums = running(source.gather(-1, order_), how, sorted_).contiguous();
-  return hit().where(sums.gather(-1, count_ - 1), none);
+  return how.over_last(names_.where(source.unsqueeze(-2), none));
 }
 
 Tensor Targets::combined_rows(const Tensor& source, const Combine& how) const {
   Tensor none = Tensor::full({}, how.none, {.dtype = source.dtype()});
-  Shape each(std::vector<Dim>(static_cast<std::size_t>(source.ndim()), 1));
-  if (names_.defined()) {
-    Shape over = each;
-    over[0] = n_;
-    over.insert(1, names_.size(-1));
-    return how.over_last(to_end(names_.reshape(over).where(source.unsqueeze(0), none), 1));
-  }
-  GraphScope scope;
-  Tensor sums = running(to_end(read_rows(source, order_, "rows"), 0), how, sorted_);
-  each[0] = n_;
-  return hit().reshape(each).where(read_rows(from_end(sums, 0).contiguous(), count_ - 1, "rows"), none);
+  Shape over(std::vector<Dim>(static_cast<std::size_t>(source.ndim()), 1));
+  over[0] = names_.size(-2);
+  over.insert(1, names_.size(-1));
+  return how.over_last(to_end(names_.reshape(over).where(source.unsqueeze(0), none), 1));
 }
 
 namespace {
-
-bool has_history(const Tensor& x, const char* op) {
-  GraphScope scope;
-  return read(x, op).tracked;
-}
 
 // Checks an index along an axis; returns the axis.
 int check_along(const char* op, const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor* src) {
@@ -175,9 +145,8 @@ using namespace detail;
 Tensor Tensor::gather(std::int64_t axis, const Tensor& index) const {
   constexpr const char* kName = "gather";
   int a = check_along(kName, *this, axis, index, nullptr);
-  bool concrete = !numel().is_symbolic() && !index.numel().is_symbolic();
-  if (concrete && !has_history(*this, kName)) return gathered(kName, *this, a, index);
-  // One of n for each element of the index, others masked: this way its gradient needs no scattering.
+  if (!numel().is_symbolic() && !index.numel().is_symbolic()) return gathered(kName, *this, a, index);
+  // One of n for each element of the index, others masked.
   Tensor x = cut_to(*this, index.shape(), a);
   Tensor rows = to_end(x, a).unsqueeze(a);
   Tensor at = index.unsqueeze(-1);
@@ -217,7 +186,7 @@ Tensor Tensor::index_add(std::int64_t axis, const Tensor& index, const Tensor& s
   std::vector<std::int64_t> front{a};
   for (int i = 0; i < ndim(); ++i)
     if (i != a) front.push_back(i);
-  Targets targets(index, size(a), has_history(src, kName));
+  Targets targets(index, size(a));
   Tensor came = targets.combined_rows(src.permute(front).cast(way.dtype), way.how);
   std::vector<std::int64_t> back(front.size());
   for (std::size_t i = 0; i < front.size(); ++i)
@@ -229,7 +198,7 @@ Tensor Tensor::scatter_reduce(std::int64_t axis, const Tensor& index, const Tens
                               const ScatterOptions& options) const {
   constexpr const char* kName = "scatter_reduce";
   int a = check_along(kName, *this, axis, index, &src);
-  Targets targets(to_end(index, a), size(a), has_history(src, kName));
+  Targets targets(to_end(index, a), size(a));
   Way way = way_of(reduce, dtype());
   Tensor from = to_end(cut_to(src, index.shape(), -1), a).cast(way.dtype), times;
   auto placed = [&](const Tensor& x) { return fill_to(from_end(x, a), shape()); };

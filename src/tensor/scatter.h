@@ -9,8 +9,7 @@ namespace pg::detail {
 /// ignored.
 class Targets {
  public:
-  /// `differentiable`: what is combined has a gradient.
-  Targets(const Tensor& index, const Dim& n, bool differentiable = false);
+  Targets(const Tensor& index, const Dim& n);
   /// Whether any element of the index names it.
   Tensor hit() const;
   /// The position (i32) of the last that does; -1 if none.
@@ -21,11 +20,9 @@ class Targets {
   Tensor combined_rows(const Tensor& source, const Combine& how) const;
 
  private:
-  Dim n_;
-  // All against all: whether each target (second to last) is named by each element (last).
+  // Whether each target (second to last) is named by each element (last): never in memory, and reduced along
+  // the elements one step for each of them (see codegen/scatter.h).
   Tensor names_;
-  // Or else the index in order, the position each had, and how many are no greater than each target.
-  Tensor sorted_, order_, count_;
 };
 
 /// How many elements along the last axis of `sorted` (..., m), in ascending order, are no greater than each

@@ -89,8 +89,9 @@ TEST_F(Compile, EqualKernelsCompileOnceInManyThreads) {
 
 TEST_F(Compile, ManyKernelsOfOneCallAreRight) {
   std::vector<Tensor> all;
-  Tensor x = Tensor::arange(5).cast(f32).realize();
-  for (int i = 1; i <= 20; ++i) all.push_back((x * i + i).contiguous());
+  Tensor x = Tensor::arange(25).cast(f32).realize();
+  // Of different sizes, so that none of them becomes part of another.
+  for (std::int64_t i = 1; i <= 20; ++i) all.push_back((x.shrink({{0, 4 + i}}) * i + i).contiguous());
   realize(all);
   for (int i = 1; i <= 20; ++i)
     EXPECT_EQ(all[static_cast<std::size_t>(i) - 1].to_vector<float>()[4], static_cast<float>(5 * i));
@@ -112,10 +113,10 @@ TEST_F(Compile, AnErrorArrivesAndOverwritesNothing) {
 }
 
 TEST_F(Compile, KernelsThatDidCompileAreKept) {
-  Tensor x = Tensor::of({1.f, 4.f}).realize();
+  Tensor x = Tensor::of({1.f, 4.f, 5.f, 6.f, 7.f, 8.f, 9.f, 10.f}).realize();
   std::vector<Tensor> all;
-  for (int i = 0; i < 6; ++i) all.push_back((x + i + 1).contiguous());
-  all.push_back(x.sqrt());
+  for (std::int64_t i = 0; i < 6; ++i) all.push_back((x.shrink({{0, i + 3}}) + i + 1).contiguous());
+  all.push_back(x.shrink({{0, 2}}).sqrt());
   SlowCompiler::refuse = "Sqrt";
   EXPECT_THROW(realize(all), DeviceError);
   SlowCompiler::refuse = "";

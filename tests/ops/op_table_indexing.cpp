@@ -71,7 +71,7 @@ void add_indexing(Table& t) {
   t.add("index_add.f16", {of(f16, {4}, -2, 2), ints({9}, 0, 4), of(f16, {9}, -2, 2)},
         PG_OP(x[0].index_add(0, x[1], x[2])))
       .tol(2, 8);
-  // Large enough for the index to be sorted.
+  // Large enough for the values to go to their places one by one.
   t.add("index_add.sorted", {f({500, 2}), ints({600}, -9, 59), f({600, 2})},
         PG_OP(x[0].index_add(0, x[1], x[2])[Slice{0, 70, 5}]))
       .tol(30, 30);

@@ -8,6 +8,7 @@
 #include "codegen/choose.h"
 #include "codegen/compile.h"
 #include "codegen/kernel.h"
+#include "codegen/scatter.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "programs/run.h"
@@ -352,6 +353,253 @@ TEST(Windows, GiveWhatTheGatesGive) {
   }
   GraphScope scope;
   EXPECT_THROW(apply(parse(c.text), {OptKind::Window, 0, 2}, Target::host_cpu()), ValueError);
+}
+
+// Stores past the caches: into memory that is aligned for them and into memory that is not, by both
+// renderers.
+TEST(Streams, GiveWhatStoresGive) {
+  for (std::int64_t beyond :
+       {0, 3}) {  // elements behind those stored, so that the end of a page is no end of a line
+    GraphScope scope;
+    constexpr std::int64_t kRows = 6, kColumns = 64;
+    Ref p0 = param(0, f32, shape_node(Dims(std::array{kRows * kColumns + beyond}))),
+        p1 = param(1, f32, shape_node(Dims(std::array{kRows * kColumns})));
+    Ref i = range(0, RangeKind::Loop, idx(kRows)), j = range(1, RangeKind::Loop, idx(kColumns));
+    Ref x = make(Op::Load, f32, {make(Op::Index, f32, {p1, i * kColumns + j})});
+    Ref stored = make(Op::Store, DType::Void, {make(Op::Index, f32, {p0, i * kColumns + j}), x * x});
+    UOp kernel = sink(std::vector<Ref>{make(Op::End, DType::Void, {stored, i, j})});
+    Case c{"", "", {static_cast<std::size_t>(kRows * kColumns + beyond), kRows * kColumns}};
+    Target target = Target::host_cpu();
+    std::vector<Array> buffers = data(kernel, c, 6), plain = interpreted(kernel, {}, buffers, target);
+    for (std::int64_t lanes : {4, 16, 64}) {
+      std::vector<Opt> options{{OptKind::Lane, 1, lanes}, {OptKind::Thread, 0, 2}, {OptKind::Stream, 0, 0}};
+      SCOPED_TRACE(text(options));
+      Ref linear = lower_with(kernel, options, target);
+      EXPECT_NE(render_llvm(linear, program_info(linear, "kernel", target), target).find("!nontemporal"),
+                std::string::npos);
+      test::expect_all(linear, buffers, plain, {}, false, target);
+    }
+    EXPECT_THROW(apply(kernel, {OptKind::Stream, 0, 1}, target), ValueError) << "it is read";
+    EXPECT_THROW(apply(kernel, {OptKind::Stream, 0, 2}, target), ValueError) << "it is not there";
+  }
+}
+
+// Past the caches goes what is too large for them, and what the kernel does not read.
+TEST(Streams, AreChosenForLargeOutputs) {
+  Target target = Target::host_cpu();
+  target.stream_bytes = 1 << 20;
+  for (std::int64_t n : {1 << 18, 1 << 17})
+    for (bool reads : {false, true}) {
+      GraphScope scope;
+      Ref p0 = param(0, f32, shape_node(Dims(std::array{n}))),
+          p1 = param(1, f32, shape_node(Dims(std::array{n})));
+      Ref i = range(0, RangeKind::Loop, idx(n));
+      auto read = [&](Ref p) { return make(Op::Load, f32, {make(Op::Index, f32, {p, i})}); };
+      Ref x = reads ? read(p1) + read(p0) : read(p1) * read(p1);
+      Ref stored = make(Op::Store, DType::Void, {make(Op::Index, f32, {p0, i}), x});
+      UOp kernel = sink(std::vector<Ref>{make(Op::End, DType::Void, {stored, i})});
+      std::vector<Opt> options = choose_options(kernel, target);
+      EXPECT_EQ(
+          std::any_of(options.begin(), options.end(), [](const Opt& o) { return o.kind == OptKind::Stream; }),
+          n == 1 << 18 && !reads)
+          << text(options);
+    }
+}
+
+// Elements that values name, in order: some twice, some not at all, some out of range; whole rows, with what
+// was there before; by threads that share out either loop.
+const Case kNamed[] = {
+    {"rows",
+     R"(
+      p0 = Param.f32[0]((704,))
+      p1 = Param.i32[1]((40,))
+      p2 = Param.f32[2]((1280,))
+      r0 = Range[0, loop](22)
+      r1 = Range[1, loop](32)
+      r2 = Range[2, reduce](40)
+      v = Where(Cast.i32(r0) == Load(Index(p1, r2)), Load(Index(p2, r2*32 + r1)), 0.0:f32)
+      Sink(End(Store(Index(p0, r0*32 + r1), Reduce[Add](v, r2)), r0, r1)))",
+     {704, 40, 1280}},
+    {"rows that begin with others",
+     R"(
+      p0 = Param.f32[0]((147,))
+      p1 = Param.i32[1]((40,))
+      p2 = Param.f32[2]((280,))
+      p3 = Param.f32[3]((147,))
+      r0 = Range[0, loop](21)
+      r1 = Range[1, loop](7)
+      r2 = Range[2, reduce](40)
+      v = Where(Cast.i32(r0) == Load(Index(p1, r2)), Load(Index(p2, r2*7 + r1)), 0.0:f32)
+      Sink(End(Store(Index(p0, r0*7 + r1), Load(Index(p3, r0*7 + r1)) + Reduce[Add](v, r2)), r0, r1)))",
+     {147, 40, 280, 147}},
+    {"in place, where something else holds as well",
+     R"(
+      p0 = Param.i32[0]((51,))
+      p1 = Param.i32[1]((51,))
+      r0 = Range[0, loop](51)
+      r1 = Range[1, reduce](51)
+      n = Load(Index(p1, r1))
+      v = Where(Cast.i32(r0) == n*2 & r1 < 40, n + Cast.i32(r1), 0)
+      Sink(End(Store(Index(p0, r0), Load(Index(p0, r0)) + Reduce[Add](v, r1)), r0)))",
+     {51, 51}},
+    {"the last of each",
+     R"(
+      p0 = Param.i32[0]((60,))
+      p1 = Param.i32[1]((90,))
+      r0 = Range[0, loop](3)
+      r1 = Range[1, loop](20)
+      r2 = Range[2, reduce](30)
+      v = Where(Cast.i32(r1) == Load(Index(p1, r0*30 + r2)), Cast.i32(r2), -1)
+      Sink(End(Store(Index(p0, r0*20 + r1), Reduce[Max](v, r2)), r0, r1)))",
+     {60, 90}},
+    {"whether any",
+     R"(
+      p0 = Param.bool[0]((33,))
+      p1 = Param.i32[1]((19,))
+      r0 = Range[0, loop](33)
+      r1 = Range[1, reduce](19)
+      Sink(End(Store(Index(p0, r0), Reduce[Max](Cast.i32(r0) == Load(Index(p1, r1)), r1)), r0)))",
+     {33, 19}},
+};
+TEST(Scatters, GiveWhatComparingGives) {
+  for (const Case& c : kNamed) {
+    GraphScope scope;
+    UOp kernel = parse(c.text);
+    Target target = Target::host_cpu();
+    std::vector<Array> buffers = data(kernel, c, 8), plain = interpreted(kernel, {}, buffers, target);
+    Ref loop = named_loop(kernel);
+    ASSERT_TRUE(loop) << c.name;
+    std::vector<std::vector<Opt>> lists{{}, {{OptKind::Thread, loop.range_id(), 2}}};
+    Kernel k(kernel);
+    for (std::size_t i = 0; i < k.outputs; ++i)
+      if (!same(k.loops[i], loop)) {
+        std::int64_t id = k.loops[i].range_id();
+        lists.push_back({{OptKind::Thread, id, 2}});
+        lists.push_back({{OptKind::Lane, id, 4}, {OptKind::Thread, loop.range_id(), 3}});
+        lists.push_back({{OptKind::Lane, id, 2}, {OptKind::Upcast, id, 2}});
+      }
+    for (std::vector<Opt> options : lists) {
+      options.push_back({OptKind::Scatter, loop.range_id(), 0});
+      SCOPED_TRACE(c.name + (": " + text(options)));
+      test::expect_all(lower_with(kernel, options, target), buffers, plain, {}, false, target);
+    }
+    Target large = target;
+    large.stream_bytes = 1;
+    std::vector<Opt> chosen = choose_options(kernel, large);
+    EXPECT_EQ(chosen.back().kind, OptKind::Scatter) << c.name;
+    SCOPED_TRACE(text(chosen));
+    test::expect_all(lower_with(kernel, chosen, large), buffers, plain, {}, false, large);
+  }
+}
+
+// What is no such reduction: the element depends on what is compared, or on something that the sum changes.
+TEST(Scatters, AreNotTakenForMore) {
+  for (const char* text : {R"(
+      p0 = Param.f32[0]((32,))
+      p1 = Param.i32[1]((40,))
+      r0 = Range[0, loop](32)
+      r1 = Range[1, reduce](40)
+      v = Where(Cast.i32(r0*2) == Load(Index(p1, r1)), 1.0:f32, 0.0:f32)
+      Sink(End(Store(Index(p0, r0), Reduce[Add](v, r1)), r0)))",
+                           R"(
+      p0 = Param.f32[0]((32,))
+      p1 = Param.i32[1]((40,))
+      r0 = Range[0, loop](32)
+      r1 = Range[1, reduce](40)
+      v = Where(Cast.i32(r0) == Load(Index(p1, r1)), 1.0:f32, 2.0:f32)
+      Sink(End(Store(Index(p0, r0), Reduce[Add](v, r1)), r0)))",
+                           R"(
+      p0 = Param.f32[0]((32,))
+      p1 = Param.i32[1]((40,))
+      r0 = Range[0, loop](32)
+      r1 = Range[1, reduce](40)
+      v = Where(Cast.i32(r0) == Load(Index(p1, r1)), 1.0:f32, 0.0:f32)
+      Sink(End(Store(Index(p0, r0), Reduce[Add](v, r1)*2.0), r0)))",
+                           R"(
+      p0 = Param.i32[0]((300,))
+      p1 = Param.u8[1]((40,))
+      r0 = Range[0, loop](300)
+      r1 = Range[1, reduce](40)
+      v = Where(Cast.u8(r0) == Load(Index(p1, r1)), 1, 0)
+      Sink(End(Store(Index(p0, r0), Reduce[Add](v, r1)), r0)))",
+                           R"(
+      p0 = Param.f32[0]((40,))
+      r0 = Range[0, loop](40)
+      r1 = Range[1, reduce](40)
+      v = Where(Cast.f32(r0) == Load(Index(p0, r1)), 1.0:f32, 0.0:f32)
+      Sink(End(Store(Index(p0, r0), Reduce[Add](v, r1)), r0)))"}) {
+    GraphScope scope;
+    UOp kernel = parse(text);
+    EXPECT_FALSE(named_loop(kernel)) << text;
+    EXPECT_THROW(apply(kernel, {OptKind::Scatter, 0, 0}, Target::host_cpu()), ValueError);
+  }
+}
+
+// Results in memory while the reduction's loop passes: sums, products and maxima, by lanes, copies and
+// threads.
+TEST(Sweeps, GiveWhatTheLoopsGive) {
+  const Case cases[] = {
+      {"columns",
+       R"(
+      p0 = Param.f32[0]((48,))
+      p1 = Param.f32[1]((1152,))
+      r0 = Range[0, loop](48)
+      r1 = Range[1, reduce](24)
+      Sink(End(Store(Index(p0, r0), Reduce[Max](Load(Index(p1, r1*48 + r0)), r1)*3.0 + 1.0), r0)))",
+       {48, 1152}},
+      {"a row times matrices",
+       R"(
+      p0 = Param.f32[0]((144,))
+      p1 = Param.f32[1]((24,))
+      p2 = Param.f32[2]((3456,))
+      r0 = Range[0, loop](3)
+      r1 = Range[1, loop](48)
+      r2 = Range[2, reduce](24)
+      v = Load(Index(p1, r2))*Load(Index(p2, r0*1152 + r2*48 + r1))
+      Sink(End(Store(Index(p0, r0*48 + r1), Reduce[Add](v, r2)), r0, r1)))",
+       {144, 24, 3456}},
+  };
+  for (const Case& c : cases) {
+    GraphScope scope;
+    UOp kernel = parse(c.text);
+    Target target = Target::host_cpu();
+    std::vector<Array> buffers = data(kernel, c, 9), plain = interpreted(kernel, {}, buffers, target);
+    Kernel k(kernel);
+    std::int64_t row = k.loops[k.outputs].range_id(), column = k.loops[k.outputs - 1].range_id();
+    for (std::int64_t rows : {1, 3, 8, 24})
+      for (const std::vector<Opt>& before :
+           {std::vector<Opt>{{OptKind::Thread, 0, 3}},
+            std::vector<Opt>{{OptKind::Lane, column, 8}, {OptKind::Thread, 0, 3}},
+            std::vector<Opt>{
+                {OptKind::Lane, column, 4}, {OptKind::Upcast, column, 3}, {OptKind::Thread, 0, 3}}}) {
+        std::vector<Opt> options = before;
+        options.push_back({OptKind::Sweep, row, rows});
+        SCOPED_TRACE(c.name + (": " + text(options)));
+        test::expect_all(lower_with(kernel, options, target), buffers, plain, {}, false, target);
+      }
+    EXPECT_THROW(apply(kernel, {OptKind::Sweep, row, 5}, target), ValueError) << "24 rows by fives";
+    EXPECT_THROW(apply(kernel, {OptKind::Sweep, column, 8}, target), ValueError) << "no reduction";
+    // Chosen where pages lie between the rows of what the caches do not hold.
+    Target small = target;
+    small.l2 = 1 << 12;
+    bool swept = false;
+    for (const Opt& o : choose_options(kernel, small)) swept |= o.kind == OptKind::Sweep;
+    EXPECT_FALSE(swept) << "rows of 192 bytes";
+  }
+  GraphScope scope;
+  UOp wide = parse(R"(
+      p0 = Param.f32[0]((2048,))
+      p1 = Param.f32[1]((49152,))
+      r0 = Range[0, loop](2048)
+      r1 = Range[1, reduce](24)
+      Sink(End(Store(Index(p0, r0), Reduce[Add](Load(Index(p1, r1*2048 + r0)), r1)), r0)))");
+  Target target = Target::host_cpu();
+  target.l2 = 1 << 14, target.cores = 2;
+  std::vector<Opt> options = choose_options(wide, target);
+  EXPECT_EQ(options.back().kind, OptKind::Sweep) << text(options);
+  Case c{"", "", {2048, 49152}};
+  std::vector<Array> buffers = data(wide, c, 10), plain = interpreted(wide, {}, buffers, target);
+  test::expect_all(lower_with(wide, options, target), buffers, plain, {}, false, target);
 }
 
 // Options that do not fit say so, and change nothing.

@@ -54,13 +54,60 @@ TEST(Kernels, AChainWithItsReductionIsOne) {
   EXPECT_LE(kernels_of([&] { return x.var(1); }), 2u);
 }
 
-TEST(Kernels, SoftmaxIsThree) {
-  Tensor x = data({16, 128});
-  Cost c = cost([&] { return std::vector{x.softmax()}; });
-  EXPECT_LE(c.kernels, 3u);
-  EXPECT_EQ(c.allocated, 4u * 16 * 128);
-  EXPECT_LE(kernels_of([&] { return x.log_softmax(); }), 3u);
-  EXPECT_LE(kernels_of([&] { return x.logsumexp(1); }), 2u);
+// What is made of rows and of sums of rows goes row by row: each input is read once, each output written.
+TEST(Kernels, ARowAndItsSumsAreOne) {
+  Tensor x = data({16, 128}), w = data({128});
+  auto bytes_and_kernels = [&](auto make, double tables, std::uint64_t kernels, int line) {
+    Cost c = cost([&] { return make(); });
+    EXPECT_EQ(c.kernels, kernels) << "line " << line;
+    EXPECT_LE(c.bytes, 4.0 * (tables * 16 * 128 + 4 * 128)) << "line " << line;
+  };
+  auto one = [&](Tensor t) { return std::vector{t}; };
+  bytes_and_kernels([&] { return one(x.softmax()); }, 2, 1, __LINE__);
+  bytes_and_kernels([&] { return one(x.log_softmax()); }, 2, 1, __LINE__);
+  bytes_and_kernels([&] { return one(x.logsumexp(1)); }, 1, 1, __LINE__);
+  bytes_and_kernels([&] { return one(x.var(1)); }, 1, 1, __LINE__);
+  bytes_and_kernels([&] { return one(x.layernorm(1) * w + 1); }, 2, 1, __LINE__);
+  bytes_and_kernels([&] { return one(x * (x.square().mean(1, {.keepdim = true}) + 1e-5).rsqrt() * w); }, 2, 1,
+                    __LINE__);
+  Tensor y = data({16, 128}).requires_grad();
+  bytes_and_kernels(
+      [&] {
+        Tensor out = y.softmax();
+        (out * w).sum().backward();
+        return std::vector{out, y.grad()};
+      },
+      3, 1, __LINE__);
+  // Every sum of equal rows, in one loop.
+  bytes_and_kernels([&] { return std::vector{x.sum(1), x.square().sum(1), x.max(1)}; }, 1, 1, __LINE__);
+}
+
+// Rows whose sizes lanes do not divide; what is costly is computed once and kept for the sums that follow.
+TEST(Kernels, RowsOfAnySizeAreRight) {
+  Tensor::manual_seed(5);
+  for (std::int64_t n : {1, 2, 5, 16, 31, 100, 257, 1000, 4096}) {
+    Tensor x = Tensor::randn({7, n}).realize(), w = Tensor::randn({n}).realize();
+    Tensor y = x.detach().clone().realize().requires_grad();
+    Tensor p = y.softmax();
+    (p * w).sum().backward();
+    Tensor dx = y.grad();
+    realize({p, dx});
+    auto xs = x.to_vector<float>(), ws = w.to_vector<float>(), ps = p.to_vector<float>(),
+         ds = dx.to_vector<float>();
+    for (std::int64_t r = 0; r < 7; ++r) {
+      auto at = [&](std::int64_t c) { return static_cast<std::size_t>(r * n + c); };
+      double most = -1e30, sum = 0, dot = 0;
+      for (std::int64_t c = 0; c < n; ++c) most = std::max(most, static_cast<double>(xs[at(c)]));
+      for (std::int64_t c = 0; c < n; ++c) sum += std::exp(xs[at(c)] - most);
+      auto q = [&](std::int64_t c) { return std::exp(xs[at(c)] - most) / sum; };
+      for (std::int64_t c = 0; c < n; ++c) dot += q(c) * ws[static_cast<std::size_t>(c)];
+      for (std::int64_t c = 0; c < n; ++c) {
+        ASSERT_NEAR(ps[at(c)], q(c), 1e-6) << n << " " << r << " " << c;
+        ASSERT_NEAR(ds[at(c)], q(c) * (ws[static_cast<std::size_t>(c)] - dot), 2e-6)
+            << n << " " << r << " " << c;
+      }
+    }
+  }
 }
 
 // Counting up, ones where an index is, and borders are computed where they are read.
@@ -181,6 +228,40 @@ TEST(Kernels, NodesMade) {
   before = graph_stats();
   keep = layer(x);
   EXPECT_LE(graph_stats().made - before.made, 8u * 20);
+}
+
+// What goes to places takes a step for each value, not one for each value and place: sums into rows, their
+// gradients, the last value of each place; and gives what one gets by hand.
+TEST(Kernels, ValuesGoToTheirPlacesOneByOne) {
+  constexpr std::int64_t kPlaces = 3000, kNames = 2000, kWidth = 24;
+  Tensor table = Tensor::randint({kPlaces, kWidth}, {.high = 9}).cast(f32).clone().realize().requires_grad();
+  Tensor names = Tensor::randint({kNames}, {.high = kPlaces / 4}).realize();
+  Tensor values = Tensor::randint({kNames, kWidth}, {.high = 9}).cast(f32).realize();
+  auto at = names.to_vector<int>();
+  auto each = values.to_vector<float>(), old = table.to_vector<float>();
+  std::vector<float> sums(old.size()), last(old);
+  for (std::size_t n = 0; n < at.size(); ++n)
+    for (std::size_t c = 0; c < kWidth; ++c) {
+      std::size_t to = static_cast<std::size_t>(at[n]) * kWidth + c, from = n * kWidth + c;
+      sums[to] += each[from];
+      last[to] = each[from];
+    }
+  std::vector<float> added(sums);
+  for (std::size_t i = 0; i < old.size(); ++i) added[i] += old[i];
+  auto cheap = [&](const char* what, const Tensor& made, const std::vector<float>& want) {
+    double before = engine::counters().flops;
+    auto got = made.to_vector<float>();
+    EXPECT_LT(engine::counters().flops - before, 20.0 * kWidth * (kNames + kPlaces)) << what;
+    EXPECT_EQ(got, want) << what;
+  };
+  cheap("index_add", table.detach().index_add(0, names, values), added);
+  cheap("gradient of rows", (table[names] * values).sum().gradient({table})[0], sums);
+  Tensor wide = names.unsqueeze(1).expand({kNames, kWidth}).contiguous();
+  cheap("gradient of gather", (table.gather(0, wide) * values).sum().gradient({table})[0], sums);
+  cheap("scatter_reduce", table.detach().scatter_reduce(0, wide, values, Scatter::Sum), added);
+  Tensor written = table.detach().clone();
+  written[names] = values;
+  cheap("rows written", written, last);
 }
 
 }  // namespace
