@@ -436,7 +436,7 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
       Kernel plain(kernel), boxed(other.kernel);
       Found a = best_tile(plain, CostModel(plain, target)), b = best_tile(boxed, CostModel(boxed, target));
       // Gates in the inner loops cost more than their count says.
-      if (b.cost.cycles + other.fill <= 1.15 * a.cost.cycles) way = other;
+      if (b.cost.cycles + other.fill <= 1.3 * a.cost.cycles) way = other;
     }
   }
   std::vector<Opt>& opts = way.opts;
