@@ -294,6 +294,9 @@ struct Way {
 
 // Boxes behind gates that are read many times and fit the cache.
 Way with_window(Ref kernel, const Target& target) {
+  bool gated = false;
+  for (Ref n : toposort(kernel)) gated |= n.is(Op::Index) && n.nsrc() > 2;
+  if (!gated) return {kernel};
   Kernel k(kernel);
   for (const Access& a : k.accesses) {
     std::int64_t slot = slot_of(a);
@@ -430,13 +433,17 @@ void place_nest(Ref nest, const Kernel& whole, std::uint64_t outer, const Target
 std::vector<Opt> choose_options(Ref kernel, const Target& target) {
   Way way{kernel};
   Found found;
+  bool tried = false;
   if (!target.has_groups && target.vector_bytes > 0) {
     Way other = with_window(kernel, target);
     if (!other.opts.empty()) {
       Kernel plain(kernel), boxed(other.kernel);
       Found a = best_tile(plain, CostModel(plain, target)), b = best_tile(boxed, CostModel(boxed, target));
       // Gates in the inner loops cost more than their count says.
-      if (b.cost.cycles + other.fill <= 1.3 * a.cost.cycles) way = other;
+      bool boxes = b.cost.cycles + other.fill <= 1.3 * a.cost.cycles;
+      if (boxes) way = other;
+      found = boxes ? b : a;
+      tried = true;
     }
   }
   std::vector<Opt>& opts = way.opts;
@@ -451,7 +458,7 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
   int row = -1;  // the loop of a reduction that is swept
   bool matrices = place_matrices(way.kernel, k, target, opts);
   if (target.vector_bytes > 0 && !matrices) {
-    found = best_tile(k, model);
+    if (!tried) found = best_tile(k, model);
     if (!target.has_groups) row = swept(k, model, found.tile, parallel, target);
     // Copies are those of rows, and what is read once needs no panel.
     if (row >= 0) found = {.tile = {.lane = found.tile.lane, .lanes = found.tile.lanes}};
