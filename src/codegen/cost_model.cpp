@@ -39,7 +39,9 @@ CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t
     for (std::size_t b = 0; b < k_.accesses.size(); ++b)
       if (b != a && slot_of(k_.accesses[b]) == slot_of(access)) can = false;
     for (std::size_t i = 0; i < k_.body; ++i) can &= k_.loops[i].src(0).is_const();
-    stageable_.push_back(can);
+    bool again = false;
+    for (std::size_t i = 0; i < k_.outputs; ++i) again |= !(moves_[a] >> i & 1) && k_.extent(i) > 1;
+    stageable_.push_back(can && again);
   }
   absl::flat_hash_set<Node*> fused;  // products that join an accumulator
   for (Ref r : k_.reduces)
@@ -96,8 +98,10 @@ double CostModel::steps_of_staged(const Tile& tile, std::size_t access) const {
     contiguous = a.strides[static_cast<std::size_t>(tile.lane)].regular &&
                  a.strides[static_cast<std::size_t>(tile.lane)].value == 1;
   double each = contiguous ? 0.4 : 2;
+  if (std::find(a.gated.begin(), a.gated.end(), true) != a.gated.end()) each += 1;
   double turns = trips_ / static_cast<double>(tile.lanes * tile.amount[0] * tile.amount[1]);
-  return panel_elements(access) * each / turns * (lanes_move ? 1 : std::min(2, t_.cores));
+  bool shared = lanes_move && tile.lane < static_cast<int>(k_.outputs);
+  return panel_elements(access) * each / turns * (shared ? 1 : std::min(2, t_.cores));
 }
 
 // Cycles of one turn of the inner loop that it takes to bring in the vectors of a reduction along the lanes:
@@ -107,22 +111,19 @@ double CostModel::streams(const Tile& tile, std::size_t access, double vectors) 
   auto lane = static_cast<std::size_t>(tile.lane);
   if (!a.strides[lane].regular || std::abs(a.strides[lane].value) != 1) return 0;
   double bytes = vectors * static_cast<double>(tile.lanes) * static_cast<double>(itemsize(a.dtype));
-  // The innermost output loop sweeps over all of what moves with it, and past the same of the rest.
-  bool swept = k_.outputs > 0 && moves_[access] >> (k_.outputs - 1) & 1;
+  // The innermost output loop sweeps over all of what moves with it, and past the same of the rest; and all
+  // of that passes for each turn of the loops in which a window is filled.
+  std::uint64_t around = k_.pinned & (bit(k_.outputs) - 1);
+  bool swept = (k_.outputs > 0 && moves_[access] >> (k_.outputs - 1) & 1) || around & ~moves_[access];
   double passed =
       swept ? panel_elements(access) * static_cast<double>(itemsize(a.dtype)) : 2 * bytes * inner_trips(tile);
   return passed > static_cast<double>(t_.l2) * 0.75 ? bytes / t_.l3_bytes_per_cycle : 0;
 }
 
-// Cycles of one turn of the inner loop spent waiting for lines.
-double CostModel::misses(const Tile& tile, std::size_t access) const {
+// Lines that the lanes and copies of a tile touch: runs of neighbours, and how many lines each has.
+std::pair<double, double> CostModel::lines_of(const Tile& tile, std::size_t access) const {
   const Access& a = k_.accesses[access];
-  if (!(moves_[access] & main_)) return 0;
-  auto inner = static_cast<std::size_t>(std::bit_width(main_) - 1);
   auto size = static_cast<double>(itemsize(a.dtype));
-  double step = std::abs(static_cast<double>(a.strides[inner].value)) * size;
-  if (!a.strides[inner].regular || tile.lane == static_cast<int>(inner)) return 0;
-  // Copies that are neighbours in memory share lines, and lines that are neighbours come cheaper.
   double runs = 1, length = 1;
   auto spread = [&](int loop, double amount) {
     const Stride& s = a.strides[static_cast<std::size_t>(loop)];
@@ -138,6 +139,28 @@ double CostModel::misses(const Tile& tile, std::size_t access) const {
              static_cast<double>(tile.amount[i] * (tile.loop[i] == tile.lane ? tile.lanes : 1)));
   if (tile.lane >= 0 && tile.lane != tile.loop[0] && tile.lane != tile.loop[1])
     spread(tile.lane, static_cast<double>(tile.lanes));
+  return {runs, length};
+}
+
+// Cycles to store a tile whose lanes lie apart: one by one, and each line is brought in for some of it.
+double CostModel::scattered(const Tile& tile, std::size_t access, double copies) const {
+  const Access& a = k_.accesses[access];
+  const Stride& s = a.strides[static_cast<std::size_t>(tile.lane)];
+  auto [runs, length] = lines_of(tile, access);
+  bool far = !s.regular || std::abs(s.value) * static_cast<std::int64_t>(itemsize(a.dtype)) >= 2048;
+  return copies * static_cast<double>(tile.lanes) * 1.2 + runs * length * (far ? 6 : 2);
+}
+
+// Cycles of one turn of the inner loop spent waiting for lines.
+double CostModel::misses(const Tile& tile, std::size_t access) const {
+  const Access& a = k_.accesses[access];
+  if (!(moves_[access] & main_)) return 0;
+  auto inner = static_cast<std::size_t>(std::bit_width(main_) - 1);
+  auto size = static_cast<double>(itemsize(a.dtype));
+  double step = std::abs(static_cast<double>(a.strides[inner].value)) * size;
+  if (!a.strides[inner].regular || tile.lane == static_cast<int>(inner)) return 0;
+  // Copies that are neighbours in memory share lines, and lines that are neighbours come cheaper.
+  auto [runs, length] = lines_of(tile, access);
   double lines = runs * length;
   double fresh = std::min(1.0, step / 64);  // share of them that are new at each turn
   // Steps of a page share few sets of the caches.
@@ -190,10 +213,12 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     const Access& access = k_.accesses[a];
     std::uint64_t mask = moves_[a];
     double n = copies(mask), each = 0.5;
+    bool apart = false;
     bool lane_matters = tile.lane >= 0 && tile.lanes > 1 && mask >> tile.lane & 1;
     if (lane_matters) {
       const Stride& s = access.strides[static_cast<std::size_t>(tile.lane)];
       bool irregular = !s.regular || s.value != 1;
+      apart = irregular;
       bool masked = access.gated[static_cast<std::size_t>(tile.lane)] ||
                     k_.extent(static_cast<std::size_t>(tile.lane)) % tile.lanes;
       if (irregular)
@@ -212,7 +237,8 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     if (mask & main_) {
       double direct = n * each + misses(tile, a);
       if (lane_matters && k_.is_reduce(static_cast<std::size_t>(tile.lane))) direct += streams(tile, a, n);
-      if (stageable_[a] && tile.lane < static_cast<int>(k_.outputs)) {
+      // Lanes along the reduction: a panel turns what does not lie along them.
+      if (stageable_[a] && (tile.lane < static_cast<int>(k_.outputs) || apart)) {
         double lines = lane_matters ? n * lanes * static_cast<double>(itemsize(access.dtype)) / 64 : n / 16;
         double passed = amortise * lines * 64;
         double rate =
@@ -230,6 +256,8 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
       }
       memory += direct * often;
       if (!access.store) held = held ? std::min(held, n) : n;
+    } else if (access.store && apart) {
+      memory += scattered(tile, a, n) * often;
     } else {
       memory += n * each * often;
     }

@@ -274,6 +274,14 @@ bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
     return entries.size() > 1 || in_reduce || evals * 4 > size * 5 || loops > kLoops ||
            (second && is_large_product(n));
   double work = work_.at(n.node());
+  // What is costly is stored without the border that this puts around it, where no one looks behind a gate.
+  for (Node* source : n.srcs()) {
+    Ref s = source;
+    bool pads = false;
+    for (; s.has(kMovement); s = s.src(0)) pads |= s.is(Op::Pad);
+    constexpr double kBorder = 4;
+    if (pads && work_.at(s.node()) > kBorder && work <= work_.at(s.node()) + kBorder) return false;
+  }
   // What expands from few elements (one-hot, masks, broadcasts) is cheaper to make again than to read. What
   // cost much before it was expanded is stored there.
   if (inputs_.at(n.node()) * 4 <= size && work_here_.at(n.node()) <= 16) return false;
