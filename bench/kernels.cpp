@@ -15,6 +15,7 @@ void kernels() {
   memory_bound();
   selections();
   models();
+  searching();
 }
 
 }  // namespace pg::bench

@@ -13,5 +13,7 @@ void memory_bound();
 void selections();
 /// Whole networks: inference, a training step's memory, one model served by several threads.
 void models();
+/// What BEAM takes for the kernels of the demo's step, and what it gains.
+void searching();
 
 }  // namespace pg::bench

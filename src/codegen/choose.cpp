@@ -226,6 +226,12 @@ void place_panels(const Kernel& k, const CostModel& model, const Found& found, b
       if (static_cast<int>(i) != t.lane && left(static_cast<int>(i)) > 1)
         opts.push_back({OptKind::Reorder, k.loops[i].range_id(), 0});
   }
+  // Lanes along the reduction leave the order of the loops: an image at a time for those outside.
+  if (wide >= 0 && t.lane >= static_cast<int>(k.outputs))
+    for (int i = 0; i < static_cast<int>(k.outputs); ++i) {
+      if (i == t.loop[0] || i == t.loop[1] || !moves(wide, i)) break;
+      if (left(i) > 1) wide_within = id(i);
+    }
   Opt thread{OptKind::Thread, 0, 0};
   if (parallel) {
     if (blocked && left(t.lane) >= target.cores) {
@@ -311,8 +317,18 @@ bool place_matrices(Ref kernel, const Kernel& k, const Target& target, std::vect
   return false;
 }
 
+// A kernel to look for a tile in: as it was given, or with a window.
+struct Way {
+  Ref kernel;
+  std::vector<Opt> opts{};
+  double fill = 0;  // cycles per element of the reduction that it takes to fill the window
+};
+
 // Boxes behind gates that are read many times and fit the cache.
-Ref place_windows(Ref kernel, const Target& target, std::vector<Opt>& opts) {
+Way with_window(Ref kernel, const Target& target) {
+  bool gated = false;
+  for (Ref n : toposort(kernel)) gated |= n.is(Op::Index) && n.nsrc() > 2;
+  if (!gated) return {kernel};
   Kernel k(kernel);
   for (const Access& a : k.accesses) {
     std::int64_t slot = slot_of(a);
@@ -320,10 +336,9 @@ Ref place_windows(Ref kernel, const Target& target, std::vector<Opt>& opts) {
     Window w = window(kernel, slot, target);
     double bytes = w.elements * static_cast<double>(itemsize(a.dtype));
     if (!w.kernel || w.reads < 16 * w.elements || bytes > static_cast<double>(target.l2) / 2) continue;
-    opts.push_back({OptKind::Window, 0, slot});
-    return w.kernel;
+    return {w.kernel, {{OptKind::Window, 0, slot}}, 1.5 * w.elements / w.reads};
   }
-  return kernel;
+  return {kernel};
 }
 
 void place_tile(const Kernel& k, const CostModel& model, const Tile& tile, std::vector<Opt>& opts) {
@@ -448,28 +463,43 @@ void place_nest(Ref nest, const Kernel& whole, std::uint64_t outer, const Target
 }  // namespace
 
 std::vector<Opt> choose_options(Ref kernel, const Target& target) {
-  std::vector<Opt> opts;
   Ref given = kernel;
-  if (!target.has_groups && target.vector_bytes > 0) kernel = place_windows(kernel, target, opts);
+  std::vector<Opt> dot;
   if (target.has(Op::DotBytes) && target.vector_bytes > 0 && !target.has_groups)
     if (Ref loop = loop_of_bytes(kernel))
       if (Ref words = dot_of_bytes(kernel, loop)) {
-        opts.push_back({OptKind::Dot, loop.range_id(), 0});
+        dot.push_back({OptKind::Dot, loop.range_id(), 0});
         kernel = words;
       }
-  Kernel k(kernel);
+  Way way{kernel};
+  Found found;
+  bool tried = false;
+  if (!target.has_groups && target.vector_bytes > 0) {
+    Way other = with_window(kernel, target);
+    if (!other.opts.empty()) {
+      Kernel plain(kernel), boxed(other.kernel);
+      Found a = best_tile(plain, CostModel(plain, target)), b = best_tile(boxed, CostModel(boxed, target));
+      // Gates in the inner loops cost more than their count says.
+      bool boxes = b.cost.cycles + other.fill <= 1.3 * a.cost.cycles;
+      if (boxes) way = other;
+      found = boxes ? b : a;
+      tried = true;
+    }
+  }
+  std::vector<Opt>& opts = way.opts;
+  opts.insert(opts.begin(), dot.begin(), dot.end());
+  Kernel k(way.kernel);
   if (k.loops.empty()) return opts;
   double work = 1;
   for (Ref l : k.loops) work *= static_cast<double>(std::max<std::int64_t>(1, l.src(0).hi()));
   // Threads only where each has enough to do to be worth waking.
   bool parallel = target.cores > 1 && work >= 32768;
-  if (!target.has_groups && place_scatter(kernel, k, parallel, target, opts)) return opts;
+  if (!target.has_groups && place_scatter(way.kernel, k, parallel, target, opts)) return opts;
   CostModel model(k, target);
-  Found found;
   int row = -1;  // the loop of a reduction that is swept
-  bool matrices = place_matrices(kernel, k, target, opts);
+  bool matrices = place_matrices(way.kernel, k, target, opts);
   if (target.vector_bytes > 0 && !matrices) {
-    found = best_tile(k, model);
+    if (!tried) found = best_tile(k, model);
     if (!target.has_groups) row = swept(k, model, found.tile, parallel, target);
     // Copies are those of rows, and what is read once needs no panel.
     if (row >= 0) found = {.tile = {.lane = found.tile.lane, .lanes = found.tile.lanes}};
@@ -493,7 +523,8 @@ std::vector<Opt> choose_options(Ref kernel, const Target& target) {
     place_sweep(k, found.tile, static_cast<std::size_t>(row), parallel, target, opts);
   else if (found.cost.staged)
     place_panels(k, model, found, parallel, target, opts);
-  else if (model.has_reduction() && std::isfinite(found.cost.cycles))
+  else if (model.has_reduction() && std::isfinite(found.cost.cycles) &&
+           static_cast<std::size_t>(std::popcount(k.shared)) == k.outputs)
     order_loops(k, model, found.tile, target, opts);
   if (!target.has_groups && row < 0 && !found.cost.staged && parallel)
     if (Opt o = threads(Kernel(tiled()), target); o.amount) opts.push_back(o);

@@ -46,7 +46,9 @@ CostModel::CostModel(const Kernel& kernel, const Target& target) : k_(kernel), t
                !t_.has_groups && slot_of(access) >= 0;
     can &= panel_elements(a) < trips_;  // what is read once needs no panel
     for (std::size_t i = 0; i < k_.body; ++i) can &= k_.loops[i].src(0).is_const();
-    stageable_.push_back(can);
+    bool again = false;
+    for (std::size_t i = 0; i < k_.outputs; ++i) again |= !(moves_[a] >> i & 1) && k_.extent(i) > 1;
+    stageable_.push_back(can && again);
   }
   // Products that join an accumulator.
   absl::flat_hash_set<Node*> fused;
@@ -164,8 +166,10 @@ double CostModel::steps_of_staged(const Tile& tile, std::size_t access) const {
          lanes = static_cast<double>(t_.lanes_of(f32));
   const Panel& panel = panels_[access];
   each += 0.5 * panel.instructions / lanes + 0.25 * std::popcount(panel.accesses);
+  if (std::find(a.gated.begin(), a.gated.end(), true) != a.gated.end()) each += 1;
   double turns = trips_ / static_cast<double>(tile.lanes * tile.amount[0] * tile.amount[1]);
-  return panel_elements(access) * each / turns * (lanes_move ? 1 : std::min(2, t_.cores));
+  bool shared = lanes_move && tile.lane < static_cast<int>(k_.outputs);
+  return panel_elements(access) * each / turns * (shared ? 1 : std::min(2, t_.cores));
 }
 
 // Cycles of one turn of the inner loop that it takes to bring in the vectors of a reduction along the lanes:
@@ -175,11 +179,44 @@ double CostModel::streams(const Tile& tile, std::size_t access, double vectors) 
   auto lane = static_cast<std::size_t>(tile.lane);
   if (!a.strides[lane].regular || std::abs(a.strides[lane].value) != 1) return 0;
   double bytes = vectors * static_cast<double>(tile.lanes) * static_cast<double>(itemsize(a.dtype));
-  // The innermost output loop sweeps over all of what moves with it, and past the same of the rest.
-  bool swept = k_.outputs > 0 && moves_[access] >> (k_.outputs - 1) & 1;
+  // The innermost output loop sweeps over all of what moves with it, and past the same of the rest; and all
+  // of that passes for each turn of the loops in which a window is filled.
+  std::uint64_t around = k_.pinned & (bit(k_.outputs) - 1);
+  bool swept = (k_.outputs > 0 && moves_[access] >> (k_.outputs - 1) & 1) || around & ~moves_[access];
   double passed =
       swept ? panel_elements(access) * static_cast<double>(itemsize(a.dtype)) : 2 * bytes * inner_trips(tile);
   return passed > static_cast<double>(t_.l2) * 0.75 ? bytes / t_.l3_bytes_per_cycle : 0;
+}
+
+// Lines that the lanes and copies of a tile touch: runs of neighbours, and how many lines each has.
+std::pair<double, double> CostModel::lines_of(const Tile& tile, std::size_t access) const {
+  const Access& a = k_.accesses[access];
+  auto size = static_cast<double>(itemsize(a.dtype));
+  double runs = 1, length = 1;
+  auto spread = [&](int loop, double amount) {
+    const Stride& s = a.strides[static_cast<std::size_t>(loop)];
+    double gap = s.regular ? std::abs(static_cast<double>(s.value)) * size : 64;
+    if (gap >= 64)
+      runs *= amount;
+    else if (gap > 0)
+      length *= std::max(1.0, amount * gap / 64);
+  };
+  for (std::size_t i = 0; i < 2; ++i)
+    if (tile.loop[i] >= 0)
+      spread(tile.loop[i],
+             static_cast<double>(tile.amount[i] * (tile.loop[i] == tile.lane ? tile.lanes : 1)));
+  if (tile.lane >= 0 && tile.lane != tile.loop[0] && tile.lane != tile.loop[1])
+    spread(tile.lane, static_cast<double>(tile.lanes));
+  return {runs, length};
+}
+
+// Cycles to store a tile whose lanes lie apart: one by one, and each line is brought in for some of it.
+double CostModel::scattered(const Tile& tile, std::size_t access, double copies) const {
+  const Access& a = k_.accesses[access];
+  const Stride& s = a.strides[static_cast<std::size_t>(tile.lane)];
+  auto [runs, length] = lines_of(tile, access);
+  bool far = !s.regular || std::abs(s.value) * static_cast<std::int64_t>(itemsize(a.dtype)) >= 2048;
+  return copies * static_cast<double>(tile.lanes) * 1.2 + runs * length * (far ? 6 : 2);
 }
 
 // Cycles of one turn of the inner loop spent waiting for lines.
@@ -203,21 +240,7 @@ double CostModel::misses(const Tile& tile, std::size_t access) const {
                : 0;
   }
   // Copies that are neighbours in memory share lines, and lines that are neighbours come cheaper.
-  double runs = 1, length = 1;
-  auto spread = [&](int loop, double amount) {
-    const Stride& s = a.strides[static_cast<std::size_t>(loop)];
-    double gap = s.regular ? std::abs(static_cast<double>(s.value)) * size : 64;
-    if (gap >= 64)
-      runs *= amount;
-    else if (gap > 0)
-      length *= std::max(1.0, amount * gap / 64);
-  };
-  for (std::size_t i = 0; i < 2; ++i)
-    if (tile.loop[i] >= 0)
-      spread(tile.loop[i],
-             static_cast<double>(tile.amount[i] * (tile.loop[i] == tile.lane ? tile.lanes : 1)));
-  if (tile.lane >= 0 && tile.lane != tile.loop[0] && tile.lane != tile.loop[1])
-    spread(tile.lane, static_cast<double>(tile.lanes));
+  auto [runs, length] = lines_of(tile, access);
   double lines = runs * length;
   double fresh = std::min(1.0, step / 64);  // share of them that are new at each turn
   // Steps of a page share few sets of the caches.
@@ -271,10 +294,12 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
     const Access& access = k_.accesses[a];
     std::uint64_t mask = moves_[a];
     double each = 0.5;
+    bool apart = false;
     bool lane_matters = tile.lane >= 0 && tile.lanes > 1 && mask >> tile.lane & 1;
     if (lane_matters) {
       const Stride& s = access.strides[static_cast<std::size_t>(tile.lane)];
       bool irregular = !s.regular || s.value != 1;
+      apart = irregular;
       bool masked = access.gated[static_cast<std::size_t>(tile.lane)] ||
                     k_.extent(static_cast<std::size_t>(tile.lane)) % tile.lanes;
       if (irregular)
@@ -290,6 +315,7 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
       if (access.gated[i] && !(tile.lane >= 0 && static_cast<std::size_t>(tile.lane) == i)) each += 0.25;
     if (ragged(mask)) each += 1.5;
     double n = copies(mask), cost = n * each;
+    if (access.store && apart && !(mask & main_)) return scattered(tile, a, n) * shares_[a];
     if (mask & main_) cost += misses(tile, a);
     if (mask & main_ && lane_matters && k_.is_reduce(static_cast<std::size_t>(tile.lane)))
       cost += streams(tile, a, n);
@@ -313,9 +339,14 @@ CostModel::Cost CostModel::cost(const Tile& tile) const {
   }
   for (std::size_t a = 0; a < k_.accesses.size(); ++a) {
     std::uint64_t mask = moves_[a];
-    if (!stageable_[a] || !(mask & main_) || tile.lane >= static_cast<int>(k_.outputs)) continue;
+    if (!stageable_[a] || !(mask & main_)) continue;
     double n = copies(mask), in_place = direct[a];
     bool lane_matters = tile.lane >= 0 && tile.lanes > 1 && mask >> tile.lane & 1;
+    // Lanes along the reduction: a panel turns what does not lie along them.
+    if (tile.lane >= static_cast<int>(k_.outputs)) {
+      const Stride& s = k_.accesses[a].strides[static_cast<std::size_t>(tile.lane)];
+      if (!lane_matters || (s.regular && s.value == 1)) continue;
+    }
     for (std::uint64_t rest = panels_[a].accesses; rest; rest &= rest - 1)
       in_place += direct[static_cast<std::size_t>(std::countr_zero(rest))];
     if (works_in_panels_ >> a & 1)

@@ -49,6 +49,8 @@ class CostModel {
  private:
   double inner_trips(const Tile& tile) const;
   double steps_of_staged(const Tile& tile, std::size_t access) const;
+  std::pair<double, double> lines_of(const Tile& tile, std::size_t access) const;
+  double scattered(const Tile& tile, std::size_t access, double copies) const;
   double misses(const Tile& tile, std::size_t access) const;
   double streams(const Tile& tile, std::size_t access, double vectors) const;
   std::uint64_t reduction_mask() const;

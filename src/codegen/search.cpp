@@ -100,7 +100,8 @@ std::vector<Options> one_step_from(const Options& options, Ref kernel, const Tar
   return out;
 }
 
-SearchResult search(const UOp& kernel, const Target& target, const SearchLimits& limits, const Trial& trial) {
+SearchResult search(const UOp& kernel, const Target& target, const SearchLimits& limits, const Trial& trial,
+                    const Options* so_far) {
   using Clock = std::chrono::steady_clock;
   auto begin = Clock::now();
   struct Tried {
@@ -110,36 +111,48 @@ SearchResult search(const UOp& kernel, const Target& target, const SearchLimits&
   std::vector<Tried> best;
   std::set<std::string> seen;
   SearchResult out;
-  auto attempt = [&](const Options& options) {
-    if (!seen.insert(key_of(options)).second) return;
-    ++out.trials;
-    if (double s = trial(options); std::isfinite(s)) best.push_back({options, s});
+  auto attempt = [&](std::span<const Options> lists) {
+    std::vector<double> seconds = trial(lists);
+    out.trials += static_cast<int>(lists.size());
+    for (std::size_t i = 0; i < lists.size(); ++i)
+      if (std::isfinite(seconds[i])) best.push_back({lists[i], seconds[i]});
+  };
+  // Those that were not tried yet.
+  auto fresh = [&](std::vector<Options> lists) {
+    std::erase_if(lists, [&](const Options& o) { return !seen.insert(key_of(o)).second; });
+    return lists;
+  };
+  auto sort = [&] {
+    std::sort(best.begin(), best.end(), [](const Tried& a, const Tried& b) { return a.seconds < b.seconds; });
   };
   {
-    Options first;
-    {
-      GraphScope scope;
-      first = choose_options(kernel, target);
-    }
-    attempt(first);
-    out.options = first;
+    GraphScope scope;
+    out.options = choose_options(kernel, target);
   }
+  std::vector<Options> first{out.options};
+  attempt(fresh(first));
   if (best.empty()) return out;
-  out.first = best[0].seconds;
-  auto end = begin + std::chrono::duration<double>(std::min(limits.seconds, limits.runs * out.first));
-  for (double before = out.first;; before = best[0].seconds) {
+  out.first = out.seconds = best[0].seconds;
+  if (so_far) attempt(fresh({*so_far}));
+  sort();
+  auto end = begin + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(std::min(limits.seconds, limits.runs * out.first)));
+  auto over = [&] { return Clock::now() >= std::min(end, limits.until); };
+  for (double before = best[0].seconds; !over(); before = best[0].seconds) {
     std::vector<Options> next;
     {
       GraphScope scope;
       for (const Tried& t : best)
         for (Options& o : one_step_from(t.options, kernel, target)) next.push_back(std::move(o));
     }
-    for (const Options& o : next)
-      if (Clock::now() < end) attempt(o);
-    std::sort(best.begin(), best.end(), [](const Tried& a, const Tried& b) { return a.seconds < b.seconds; });
+    next = fresh(std::move(next));
+    for (std::size_t at = 0; at < next.size() && !over(); at += limits.batch)
+      attempt(std::span(next).subspan(at, std::min(limits.batch, next.size() - at)));
+    sort();
     if (best.size() > limits.width) best.resize(limits.width);
-    if (Clock::now() >= end || best[0].seconds > before * (1 - limits.worth)) break;
+    if (best[0].seconds > before * (1 - limits.worth)) break;
   }
+  out.finished = Clock::now() < limits.until;
   out.options = best[0].options;
   out.seconds = best[0].seconds;
   return out;

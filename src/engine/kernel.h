@@ -27,6 +27,8 @@ class Kernel {
   Kernel& operator=(const Kernel&) = delete;
 
   const std::string& name() const { return image_.signature.name; }
+  /// As rendered; empty once it is compiled.
+  const std::string& text() const { return text_; }
   /// Arithmetic of one run, and the memory it touches at least.
   double flops() const { return flops_; }
   double bytes() const { return bytes_; }

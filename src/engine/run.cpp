@@ -1,11 +1,14 @@
 #include "engine/run.h"
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 
 #include <absl/container/flat_hash_set.h>
 
 #include "base/flags.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/strings.h"
 #include "engine/caches.h"
 #include "engine/counters.h"
@@ -52,22 +55,61 @@ std::vector<Wanted> find_kernels(const schedule::Schedule& s, bool disk, Kernels
   return missing;
 }
 
+// Options for those that were not found. Once time is up, what is left keeps the cost model's choice for now:
+// it is not kept on disk, so that the next process goes on there.
+absl::flat_hash_map<KernelKey, Searched> search(std::span<const Wanted> missing, bool disk,
+                                                const KernelsOf& found) {
+  absl::flat_hash_map<KernelKey, Searched> out;
+  auto until = std::chrono::steady_clock::now() + std::chrono::seconds(flags::beam_seconds());
+  std::optional<Progress> progress;
+  if (log_enabled(LogLevel::Summary))
+    progress.emplace(static_cast<std::int64_t>(missing.size()),
+                     Progress::Options{"search", "kernels", 1, stderr});
+  double before = 0, after = 0;
+  // Those of the longest loops first, where there is most to gain.
+  std::vector<std::pair<double, const Wanted*>> order;
+  {
+    GraphScope scope;
+    for (const Wanted& w : missing) {
+      double turns = 1;
+      for (Ref n : toposort(Ref(w.key.kernel)))
+        if (n.is(Op::Range)) turns *= static_cast<double>(n.hi()) + 1;
+      order.emplace_back(-turns, &w);
+    }
+  }
+  std::sort(order.begin(), order.end());  // equal ones as they lie in `missing`
+  for (auto& [turns, wanted] : order) {
+    const Wanted& w = *wanted;
+    if (auto it = found.find(w.key); it == found.end() || !it->second) {
+      const Searched& s = out[w.key] =
+          search_options(w.key.kernel, *w.key.device, disk ? &w.digest : nullptr, until);
+      before += s.first, after += s.seconds;
+    }
+    if (progress) progress->advance(fmt::format("{:.2f} ms from {:.2f} ms", after * 1e3, before * 1e3));
+  }
+  return out;
+}
+
 // Brings those kernels: from disk, else lowered one after the other, while a crew compiles those that are.
 std::unique_ptr<CompileCrew> bring(std::span<const Wanted> missing, bool disk, KernelsOf& found) {
   if (disk)
     for (const Wanted& w : missing) found[w.key] = Kernel::from_disk(*w.key.device, w.digest);
   std::unique_ptr<CompileCrew> crew;
+  // All searches first: nothing else compiles while they time kernels.
+  absl::flat_hash_map<KernelKey, Searched> searched;
+  if (flags::beam() && !flags::noopt()) searched = search(missing, disk, found);
   for (const Wanted& w : missing) {
     DeferLog defer;
     std::shared_ptr<Kernel>& kernel = found[w.key];
-    std::optional<std::vector<codegen::Opt>> options;
-    if (flags::beam() && !flags::noopt() && !kernel) options = search_options(w.key.kernel, *w.key.device);
+    auto options = searched.find(w.key);
     GraphScope scope;
     // Another thread may have come first.
     if (auto there = kernels().find(w.key)) kernel = there->kernel;
     if (!kernel)
-      kernel = Kernel::lowered(w.key.kernel, *w.key.device, disk ? &w.digest : nullptr,
-                               options ? &*options : nullptr);
+      kernel = Kernel::lowered(
+          w.key.kernel, *w.key.device,
+          disk && (options == searched.end() || options->second.finished) ? &w.digest : nullptr,
+          options == searched.end() ? nullptr : &options->second.options);
     kernel = kernels().insert(w.key, {Ref(w.key.kernel), kernel}).kernel;
     if (kernel->ready()) continue;
     if (!crew) crew = std::make_unique<CompileCrew>();

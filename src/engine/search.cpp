@@ -5,11 +5,17 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <optional>
+#include <thread>
 
+#include <absl/container/flat_hash_map.h>
+
+#include "base/disk_cache.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "codegen/compile.h"
 #include "codegen/search.h"
+#include "engine/compile_crew.h"
 #include "engine/kernel.h"
 
 namespace pg::engine {
@@ -68,46 +74,125 @@ double seconds_of(runtime::Program& program, Arguments& arguments, double best) 
   return least;
 }
 
+using Options = std::vector<codegen::Opt>;
+constexpr std::string_view kTable = "searches";
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::string pack(const Options& options) {
+  std::string out(options.size() * sizeof(codegen::Opt), '\0');
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    codegen::Opt clean;
+    std::memset(static_cast<void*>(&clean), 0, sizeof clean);  // between its members
+    clean.kind = options[i].kind, clean.loop = options[i].loop, clean.amount = options[i].amount;
+    std::memcpy(out.data() + i * sizeof clean, &clean, sizeof clean);
+  }
+  return out;
+}
+Options unpack(const std::string& bytes) {
+  Options out(bytes.size() / sizeof(codegen::Opt));
+  if (!out.empty())
+    std::memcpy(static_cast<void*>(out.data()), bytes.data(), out.size() * sizeof(codegen::Opt));
+  return out;
+}
+
+// Kernels of one graph by options: compiled together, then timed one after the other.
+class Candidates {
+ public:
+  Candidates(const UOp& kernel, runtime::Device& device) : kernel_(kernel), device_(device) {
+    GraphScope scope;
+    arguments_ = std::make_unique<Arguments>(kernel_, device_);
+  }
+
+  std::vector<double> try_out(std::span<const Options> lists) {
+    std::vector<std::shared_ptr<Kernel>> made;
+    CompileCrew crew;
+    for (const Options& o : lists) {
+      made.push_back(lowered(o));
+      if (made.back() && !known_.contains(made.back()->text())) crew.add(made.back());
+    }
+    std::vector<std::string> texts;  // a kernel that is compiled has none any more
+    for (auto& k : made) texts.push_back(k ? k->text() : std::string());
+    for (std::size_t i = 0; i < made.size(); ++i)
+      if (made[i] && !known_.contains(texts[i]) && !compiled(crew, *made[i])) made[i] = nullptr;
+    std::vector<double> out;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      if (!made[i]) {
+        out.push_back(kNever);
+        continue;
+      }
+      auto [it, fresh] = known_.try_emplace(texts[i], kNever);
+      if (fresh) it->second = timed(*made[i]);
+      out.push_back(it->second);
+    }
+    return out;
+  }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::shared_ptr<Kernel> lowered(const Options& options) {
+    try {
+      GraphScope scope;
+      auto kernel = Kernel::lowered(kernel_, device_, nullptr, &options);
+      name_ = kernel->name();
+      return kernel;
+    } catch (const ValueError&) {
+      return nullptr;  // the options do not fit the kernel
+    }
+  }
+  static bool compiled(CompileCrew& crew, Kernel& kernel) {
+    try {
+      crew.program(kernel);
+      return true;
+    } catch (const DeviceError&) {
+      return false;  // nor the device
+    }
+  }
+  double timed(Kernel& kernel) {
+    try {
+      double s = seconds_of(kernel.program(), *arguments_, best_);
+      best_ = std::min(best_, s);
+      return s;
+    } catch (const DeviceError&) {
+      return kNever;
+    }
+  }
+
+  const UOp& kernel_;
+  runtime::Device& device_;
+  std::unique_ptr<Arguments> arguments_;
+  absl::flat_hash_map<std::string, double> known_;  // by text: options of the same effect
+  double best_ = kNever;
+  std::string name_;
+};
+
 }  // namespace
 
-std::vector<codegen::Opt> search_options(Ref graph, runtime::Device& device) {
+Searched search_options(Ref graph, runtime::Device& device, const Digest* digest,
+                        std::chrono::steady_clock::time_point until) {
   static std::mutex* one_at_a_time = new std::mutex;
   const std::lock_guard lock(*one_at_a_time);
-  constexpr double kNever = std::numeric_limits<double>::infinity();
   UOp kernel, prepared;
-  std::unique_ptr<Arguments> arguments;
   {
     GraphScope scope;
     kernel = graph;
     prepared = codegen::prepare(kernel, device.target());
-    arguments = std::make_unique<Arguments>(kernel, device);
   }
-  double best = kNever;
-  std::string name;
-  auto trial = [&](const std::vector<codegen::Opt>& options) {
-    try {
-      std::shared_ptr<Kernel> made;
-      {
-        GraphScope scope;
-        made = Kernel::lowered(kernel, device, nullptr, &options);
-      }
-      double s = seconds_of(made->program(), *arguments, best);
-      name = made->name();
-      best = std::min(best, s);
-      return s;
-    } catch (const ValueError&) {
-      return kNever;  // the options do not fit the kernel
-    } catch (const DeviceError&) {
-      return kNever;  // or the device
-    }
-  };
-  auto found =
-      codegen::search(prepared, device.target(), {.width = static_cast<std::size_t>(flags::beam())}, trial);
+  std::optional<Options> so_far;
+  if (digest)
+    if (auto bytes = disk_cache().get(kTable, *digest)) so_far = unpack(*bytes);
+  codegen::SearchLimits limits{.width = static_cast<std::size_t>(flags::beam()),
+                               .batch = 4 * std::max<std::size_t>(1, std::thread::hardware_concurrency()),
+                               .until = until};
+  Candidates candidates(kernel, device);
+  auto found = codegen::search(
+      prepared, device.target(), limits,
+      [&](std::span<const Options> lists) { return candidates.try_out(lists); }, so_far ? &*so_far : nullptr);
+  if (digest && !found.finished) disk_cache().put(kTable, *digest, pack(found.options));
   std::string text;
   for (const codegen::Opt& o : found.options) text += " " + to_string(o);
-  log(LogLevel::Summary, "search {}: {:.3f} ms, from {:.3f} ms, {} trials:{}", name, found.seconds * 1e3,
-      found.first * 1e3, found.trials, text);
-  return found.options;
+  log(LogLevel::Summary, "search {}: {:.3f} ms, from {:.3f} ms, {} trials{}:{}", candidates.name(),
+      found.seconds * 1e3, found.first * 1e3, found.trials, found.finished ? "" : ", interrupted", text);
+  return {found.options, found.seconds, found.first, found.finished};
 }
 
 }  // namespace pg::engine

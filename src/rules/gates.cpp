@@ -223,6 +223,10 @@ bool reaches(Ref root, Op op) {
     if (n.is(op)) return true;
   return false;
 }
+bool reaches(Ref root, Ref what) {
+  auto order = toposort(root);
+  return std::any_of(order.begin(), order.end(), [&](Ref n) { return same(n, what); });
+}
 
 }  // namespace
 
@@ -314,6 +318,47 @@ Ref choice_of_index(const Match& m) {
   return same(yes, a) && same(no, b) ? nullptr : where(p, yes, no);
 }
 
+// A sum of which one term counts, the one whose number is v: Sum[k] where(k == v, f(k), 0) = f(v), if there
+// is such a k.
+Ref one_term(const Match& m) {
+  Ref n = m.root, value = n.src(0);
+  if (n.reduce_op() != Op::Add || n.reduce_axes() > 1) return nullptr;
+  bool negative = value.is(Op::Neg);
+  if (negative) value = value.src(0);
+  if (!value.is(Op::Where) || !value.src(2).is_const(0)) return nullptr;
+  auto clauses = chain_of(Op::And, value.src(0));
+  for (std::size_t c = 0; c < clauses.size(); ++c)
+    for (int side : {0, 1}) {
+      if (!clauses[c].is(Op::CmpEq)) continue;
+      Ref k = clauses[c].src(side), v = clauses[c].src(1 - side);
+      if (k.is(Op::Cast) && is_int(k.dtype()) && k.src(0).is(Op::Range) &&
+          k.src(0).hi() <= int_max(k.dtype()))
+        k = k.src(0);
+      if (!k.is(Op::Range) || !is_int(v.dtype()) || reaches(v, k)) continue;
+      int at = 1;
+      while (at < n.nsrc() && !same(n.src(at), k)) ++at;
+      if (at == n.nsrc()) continue;
+      Ref term = cast(v, DType::WeakInt), there = ge(term, idx(0)) & (term < k.src(0));
+      Replacements becomes{{k, term}};
+      Ref gate = there;
+      for (std::size_t o = 0; o < clauses.size(); ++o)
+        if (o != c) gate = gate & substitute(clauses[o], becomes);
+      // What is read at the place of the term is read only if there is one.
+      Replacements gated;
+      for (Ref i : toposort(value.src(1)))
+        if (i.is(Op::Index) && reaches(i, k))
+          gated.emplace_back(
+              i, make(Op::Index, i.dtype(), {i.src(0), i.src(1), i.nsrc() > 2 ? i.src(2) & there : there}));
+      Ref f = substitute(substitute(value.src(1), gated), becomes);
+      Ref out = where(gate, negative ? -f : f, const_like(n, 0));
+      absl::InlinedVector<Ref, 5> rest{out};
+      for (int i = 1; i < n.nsrc(); ++i)
+        if (i != at) rest.push_back(n.src(i));
+      return rest.size() > 1 ? make(Op::Reduce, n.dtype(), 1, rest, n->arg) : out;
+    }
+  return nullptr;
+}
+
 using namespace pat;
 
 // clang-format off
@@ -324,8 +369,14 @@ constexpr Rule kGates[] = {
   rule(any(Op::Where), choice_of_index, indices),
 };
 // clang-format on
+constexpr Rule kKernels[] = {rule(any(Op::Reduce), one_term)};
 
 }  // namespace
+
+const RuleSet& kernels() {
+  static const RuleSet& rules = *new RuleSet(symbolic() + kKernels);
+  return rules;
+}
 
 const RuleSet& gates() {
   static const RuleSet rules(kGates);

@@ -17,4 +17,8 @@ Ref simplify_gate(Ref gate);
 /// symbolic().
 const RuleSet& gates();
 
+/// What the kernels of a schedule are simplified by: symbolic(), and sums of which one term counts are that
+/// term.
+const RuleSet& kernels();
+
 }  // namespace pg::rules

@@ -213,8 +213,9 @@ constexpr Rule kGradient[] = {
   grad(div(x, y),          share(x, div(g, y)),           share(y, neg(div(g * r, y)))),
   grad(neg(x),             share(x, neg(g))),
   // Beside a constant a tie gives nothing: relu and clamp are flat there. Two values that tie share.
-  grad(max(x, c0),         share(x, pat::where(x > c0, g, 0))),
-  grad(min(x, c0),         share(x, pat::where(x < c0, g, 0))),
+  // By the result: what went in need not be kept.
+  grad(max(x, c0),         share(x, pat::where(r > c0, g, 0))),
+  grad(min(x, c0),         share(x, pat::where(r < c0, g, 0))),
   grad(Op::Max, extreme),
   grad(Op::Min, extreme),
   grad(pat::where(p, x, y), share(x, pat::where(p, g, 0)), share(y, pat::where(p, 0, g))),

@@ -157,19 +157,24 @@ void Planner::find_forced() {
 void Planner::estimate_work() {
   for (Ref n : order_) {
     double work = own_work(n), inputs = 0;
-    bool stored = n.is(Op::Param) || forced_.contains(n.node());
+    // A reduction is computed once, whoever stores it.
+    bool stored = n.is(Op::Param) || n.is(Op::Reduce) || forced_.contains(n.node());
     if (!stored && n.dtype() != DType::Void)
       for (Node* s : n.srcs()) {
         if (s->dtype == DType::Void) continue;
         work += work_[s];
         inputs += inputs_[s];
       }
-    if (n.is(Op::Reduce)) work = (work + 1) * elements(n.src(0)) / std::max(1.0, elements(n));
     if (stored) {
       work = 1;
       inputs = elements(n);
     }
-    work_[n.node()] = std::min(work, 1e12);
+    // Of the work, what is done for each of its elements; the rest was done before there were so many.
+    double here = own_work(n);
+    for (Node* s : n.srcs())
+      if (s->dtype != DType::Void && !stored) here += elements(s) < elements(n) ? 0 : work_here_[s];
+    work_here_[n.node()] = stored ? 1 : here;
+    work_[n.node()] = work;
     inputs_[n.node()] = inputs;
   }
 }
@@ -282,13 +287,24 @@ bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
   constexpr std::int64_t kLoops = 24;
   // Few names are compared with all elements sooner than a kernel more runs.
   constexpr double kNames = 1 << 16;
-  if (names_elements(n) && elements(n.src(0)) >= kNames && !begins_with_rest(n, entries[0])) return true;
+  if (n.is(Op::Reduce) && elements(n.src(0)) >= kNames && names_elements(n) &&
+      !begins_with_rest(n, entries[0]))
+    return true;
   if (n.is(Op::Reduce))
     return entries.size() > 1 || in_reduce || evals * 4 > size * 5 || loops > kLoops ||
            (second && is_large_product(n));
   double work = work_.at(n.node());
-  // What expands from few elements (one-hot, masks, broadcasts) is cheaper to make again than to read.
-  if (inputs_.at(n.node()) * 4 <= size && work <= 16) return false;
+  // What is costly is stored without the border that this puts around it, where no one looks behind a gate.
+  for (Node* source : n.srcs()) {
+    Ref s = source;
+    bool pads = false;
+    for (; s.has(kMovement); s = s.src(0)) pads |= s.is(Op::Pad);
+    constexpr double kBorder = 4;
+    if (pads && work_.at(s.node()) > kBorder && work <= work_.at(s.node()) + kBorder) return false;
+  }
+  // What expands from few elements (one-hot, masks, broadcasts) is cheaper to make again than to read. What
+  // cost much before it was expanded is stored there.
+  if (inputs_.at(n.node()) * 4 <= size && work_here_.at(n.node()) <= 16) return false;
   // Twice the arithmetic is still no worse than a store, a load, and a kernel more.
   constexpr double kLoad = 1, kStore = 2, kPatience = 2, kLaunch = 4000;
   return evals * work > kPatience * (size * (work + kStore) + evals * kLoad) + kLaunch &&

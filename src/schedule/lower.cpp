@@ -4,7 +4,7 @@
 #include <array>
 
 #include "rewrite/rewrite.h"
-#include "rules/symbolic.h"
+#include "rules/gates.h"
 #include "schedule/plan.h"
 
 namespace pg::schedule {
@@ -163,7 +163,7 @@ Work Planner::work_of(const KernelPlan& kernel) {
   absl::InlinedVector<Ref, 8> end{store};
   end.insert(end.end(), kernel.ranges.begin(), kernel.ranges.end());
   Ref root = sink(std::array<Ref, 1>{make(Op::End, DType::Void, 1, end)});
-  root = rewrite(root, rules::symbolic(), {.name = "simplify kernel", .optional = true});
+  root = rewrite(root, rules::kernels(), {.name = "simplify kernel", .optional = true});
   Work work{.root = root, .device = kernel.device, .next_range = kernel.next_range};
   collect(work);
   work.own_loops |= kernel.scatters;

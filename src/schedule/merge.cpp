@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "rewrite/rewrite.h"
-#include "rules/symbolic.h"
+#include "rules/gates.h"
 
 namespace pg::schedule {
 namespace {
@@ -205,7 +205,7 @@ class Merger {
       srcs.insert(srcs.end(), order.begin(), order.end());
       e = make(Op::End, DType::Void, 1, srcs);
     }
-    return rewrite(sink(ends), rules::symbolic(), {.name = "simplify merged"});
+    return rewrite(sink(ends), rules::kernels(), {.name = "simplify merged"});
   }
 
   // The range that an access moves with as another one does with r.

@@ -26,21 +26,50 @@ std::vector<int> Planner::order() const {
     }
   for (auto& [node, k] : overwriter_)
     if (auto it = producer_.find(node); it != producer_.end()) edge(it->second, k);
-  // Kernels were started from results to inputs, so the highest number is the earliest work.
+  // What runs next: what gives back more memory than it takes, at once; else the earliest work, which has the
+  // highest number, since kernels were started from results to inputs.
+  std::vector<int> uses(buffers_.size(), 0);  // kernels still to come that read or write a temporary
+  for (std::size_t i = 0; i < params_; ++i) ++uses[i];
+  for (Ref r : roots_)
+    if (auto it = buffer_.find(r.node()); it != buffer_.end()) ++uses[static_cast<std::size_t>(it->second)];
+  std::vector<absl::InlinedVector<int, 6>> slots(n);
+  for (std::size_t k = 0; k < n; ++k) {
+    auto use = [&](int slot) {
+      if (std::find(slots[k].begin(), slots[k].end(), slot) == slots[k].end()) slots[k].push_back(slot);
+    };
+    use(kernels_[k].buffer);
+    for (Node* read : kernels_[k].reads)
+      if (auto it = buffer_.find(read); it != buffer_.end()) use(it->second);
+    for (int slot : slots[k]) ++uses[static_cast<std::size_t>(slot)];
+  }
+  std::vector<bool> made(buffers_.size(), false);
+  auto gain = [&](int k) {
+    double bytes = 0;
+    for (int slot : slots[static_cast<std::size_t>(k)]) {
+      const BufferInfo& b = buffers_[static_cast<std::size_t>(slot)];
+      double size = static_cast<double>(b.size) * static_cast<double>(itemsize(b.dtype));
+      if (slot == kernels_[static_cast<std::size_t>(k)].buffer && slot >= static_cast<int>(params_) &&
+          !made[static_cast<std::size_t>(slot)])
+        bytes -= size;
+      if (uses[static_cast<std::size_t>(slot)] == 1) bytes += size;
+    }
+    return bytes;
+  };
   std::vector<int> ready, order;
   for (std::size_t k = 0; k < n; ++k)
     if (!waits[k]) ready.push_back(static_cast<int>(k));
-  std::make_heap(ready.begin(), ready.end());
   while (!ready.empty()) {
-    std::pop_heap(ready.begin(), ready.end());
-    int k = ready.back();
-    ready.pop_back();
+    auto next_one = std::max_element(ready.begin(), ready.end());
+    double most = 0;
+    for (auto it = ready.begin(); it != ready.end(); ++it)
+      if (double bytes = gain(*it); bytes > most) most = bytes, next_one = it;
+    int k = *next_one;
+    ready.erase(next_one);
     order.push_back(k);
+    for (int slot : slots[static_cast<std::size_t>(k)]) --uses[static_cast<std::size_t>(slot)];
+    made[static_cast<std::size_t>(kernels_[static_cast<std::size_t>(k)].buffer)] = true;
     for (int to : next[static_cast<std::size_t>(k)])
-      if (--waits[static_cast<std::size_t>(to)] == 0) {
-        ready.push_back(to);
-        std::push_heap(ready.begin(), ready.end());
-      }
+      if (--waits[static_cast<std::size_t>(to)] == 0) ready.push_back(to);
   }
   return order.size() == n ? order : std::vector<int>{};
 }

@@ -24,12 +24,12 @@ std::int64_t part_of(std::int64_t axis, std::int64_t others) {
 
 Ref in_two_steps(const Match& m) {
   Ref n = m.root, x = n.src(0), shape = shape_of(x);
-  if (!is_concrete(shape) || names_elements(n)) return nullptr;
+  if (!is_concrete(shape)) return nullptr;
   Dims d = dims(shape);
   std::int64_t all = 1;
   for (std::size_t a = 0; a < d.size(); ++a)
     if (n.reduce_axes() >> a & 1) all *= d[a];
-  if (all < kLong) return nullptr;
+  if (all < kLong || names_elements(n)) return nullptr;
   for (std::size_t a = 0; a < d.size(); ++a) {
     if (!(n.reduce_axes() >> a & 1)) continue;
     std::int64_t part = part_of(d[a], all / d[a]);

@@ -355,6 +355,52 @@ TEST(Panels, OfManyCoresWithSmallCaches) {
   EXPECT_TRUE(split && staged) << "no kernel was blocked";
 }
 
+// Products of a batch of images and one matrix of weights: panels hold a block of an image, or an image, not
+// the batch.
+TEST(Panels, OfABatchOfImages) {
+  bool blocks = false, images = false;
+  struct Size {
+    std::int64_t batch, filters, pixels, channels;
+  };
+  for (auto [b, f, p, c] : {Size{3, 24, 160, 17}, Size{4, 37, 49, 32}, Size{5, 16, 33, 48},
+                            Size{2, 64, 14, 96}, Size{6, 30, 7, 128}})
+    for (std::int64_t step : {1, 2})
+      for (int cores : {1, 2, 3}) {
+        GraphScope scope;
+        std::int64_t image = c * p * step;
+        Ref p0 = param(0, f32, shape_node(Dims(std::array{b * f * p}))),
+            p1 = param(1, f32, shape_node(Dims(std::array{b * image}))),
+            p2 = param(2, f32, shape_node(Dims(std::array{f * c})));
+        Ref i = range(0, RangeKind::Loop, idx(b)), j = range(1, RangeKind::Loop, idx(f)),
+            k = range(2, RangeKind::Loop, idx(p)), l = range(3, RangeKind::Reduce, idx(c));
+        auto read = [](Ref from, Ref at) {
+          return make(Op::Load, from.dtype(), {make(Op::Index, from.dtype(), {from, at})});
+        };
+        Ref product = read(p1, i * image + l * (p * step) + k * step) * read(p2, j * c + l);
+        Ref sum = make(Op::Reduce, f32, {product, l}, reduce_arg(Op::Add));
+        Ref at = i * (f * p) + j * p + k;
+        Ref stored = make(Op::Store, DType::Void, {make(Op::Index, f32, {p0, at}), sum});
+        UOp kernel = sink(std::vector<Ref>{make(Op::End, DType::Void, {stored, i, j, k})});
+        Case sizes{"",
+                   "",
+                   {static_cast<std::size_t>(b * f * p), static_cast<std::size_t>(b * image),
+                    static_cast<std::size_t>(f * c)}};
+        Target small = Target::host_cpu();
+        small.l1 = 1 << 10, small.l2 = 1 << 13, small.cores = cores;
+        std::vector<Opt> options = choose_options(kernel, small);
+        for (const Opt& o : options) {
+          blocks |= o.kind == OptKind::Stage && o.amount == 1 && o.loop == 2;
+          images |= o.kind == OptKind::Stage && o.amount == 1 && o.loop == 0;
+        }
+        SCOPED_TRACE(text(options));
+        std::vector<Array> buffers = data(kernel, sizes, 4),
+                           plain = interpreted(kernel, {}, buffers, Target::host_cpu()),
+                           got = interpreted(kernel, options, buffers, Target::host_cpu());
+        EXPECT_EQ(got[0].bits, plain[0].bits) << b << " " << f << " " << p << " " << c << " " << cores;
+      }
+  EXPECT_TRUE(blocks && images) << "no panel of a part of the batch";
+}
+
 // A box with its border of zeros, alone and under other options.
 TEST(Windows, GiveWhatTheGatesGive) {
   const Case& c = *std::find_if(std::begin(kCases), std::end(kCases), [](const Case& each) {

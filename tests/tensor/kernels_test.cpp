@@ -184,6 +184,20 @@ TEST(Kernels, AConvolutionWithBiasAndReluIsOne) {
   EXPECT_EQ(kernels_of([&] { return x.avg_pool2d() + 1; }), 1u);
 }
 
+// The border that pooling puts around a convolution is the pooling's: none of it is convolved.
+TEST(Kernels, NoConvolutionOfABorder) {
+  Tensor x = data({1, 8, 12, 12}), w = data({16, 8, 3, 3});
+  auto layer = [&] { return x.conv2d(w, {.padding = 1}).relu(); };
+  Cost alone = cost([&] { return std::vector{layer()}; });
+  Tensor y = layer().realize();
+  auto pool = [](const Tensor& t) { return t.max_pool2d({3, 3}, {.stride = {2, 2}, .padding = {1, 1}}); };
+  Cost pooling = cost([&] { return std::vector{pool(y)}; });
+  Cost both = cost([&] { return std::vector{pool(layer())}; });
+  EXPECT_EQ(both.kernels, 2u);
+  EXPECT_EQ(both.flops, alone.flops + pooling.flops);
+  EXPECT_EQ(both.bytes, alone.bytes + pooling.bytes);
+}
+
 TEST(Kernels, AttentionBlock) {
   Tensor q = data({2, 4, 16, 8}), k = data({2, 4, 16, 8}), v = data({2, 4, 16, 8});
   // Scores, their maxima, the exponentials' sums, and the product with the values.
