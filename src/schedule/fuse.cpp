@@ -155,27 +155,28 @@ void Planner::find_forced() {
 }
 
 void Planner::estimate_work() {
+  absl::flat_hash_map<Node*, double> light;  // work, where reductions beneath are there already
   for (Ref n : order_) {
-    double work = own_work(n), inputs = 0;
-    // A reduction is computed once, whoever stores it.
-    bool stored = n.is(Op::Param) || n.is(Op::Reduce) || forced_.contains(n.node());
+    double work = own_work(n), inputs = 0, beneath = work;
+    bool stored = n.is(Op::Param) || forced_.contains(n.node());
     if (!stored && n.dtype() != DType::Void)
       for (Node* s : n.srcs()) {
         if (s->dtype == DType::Void) continue;
-        work += work_[s];
+        // What was done for fewer elements is stored there if it was much.
+        double share = std::min(1.0, elements(s) / std::max(1.0, elements(n)));
+        work += work_[s] * share;
+        beneath += light[s] * share;
         inputs += inputs_[s];
       }
-    if (stored) {
-      work = 1;
+    if (n.is(Op::Reduce)) work = (beneath + 1) * elements(n.src(0)) / std::max(1.0, elements(n));
+    if (stored) work = 1;
+    if (stored || n.is(Op::Reduce)) {
+      beneath = 1;
       inputs = elements(n);
     }
-    // Of the work, what is done for each of its elements; the rest was done before there were so many.
-    double here = own_work(n);
-    for (Node* s : n.srcs())
-      if (s->dtype != DType::Void && !stored) here += elements(s) < elements(n) ? 0 : work_here_[s];
-    work_here_[n.node()] = stored ? 1 : here;
     work_[n.node()] = work;
     inputs_[n.node()] = inputs;
+    light[n.node()] = beneath;
   }
 }
 
@@ -302,9 +303,8 @@ bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
     constexpr double kBorder = 4;
     if (pads && work_.at(s.node()) > kBorder && work <= work_.at(s.node()) + kBorder) return false;
   }
-  // What expands from few elements (one-hot, masks, broadcasts) is cheaper to make again than to read. What
-  // cost much before it was expanded is stored there.
-  if (inputs_.at(n.node()) * 4 <= size && work_here_.at(n.node()) <= 16) return false;
+  // What expands from few elements (one-hot, masks, broadcasts) is cheaper to make again than to read.
+  if (inputs_.at(n.node()) * 4 <= size && work <= 16) return false;
   // Twice the arithmetic is still no worse than a store, a load, and a kernel more.
   constexpr double kLoad = 1, kStore = 2, kPatience = 2, kLaunch = 4000;
   return evals * work > kPatience * (size * (work + kStore) + evals * kLoad) + kLaunch &&

@@ -96,7 +96,7 @@ class Planner {
   std::vector<Ref> roots_;
   absl::flat_hash_set<Node*> forced_;
   absl::flat_hash_map<Node*, int> consumers_;
-  absl::flat_hash_map<Node*, double> work_, work_here_,
+  absl::flat_hash_map<Node*, double> work_,
       inputs_;  // per element: arithmetic; elements read in all
   absl::flat_hash_map<Node*, std::vector<int>> uses_;
   absl::flat_hash_map<Node*, int> buffer_;  // of stored nodes
