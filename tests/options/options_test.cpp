@@ -315,8 +315,8 @@ TEST_P(Options, ThoseTheCostModelChooses) {
 // of large ones.
 TEST(Panels, OfManyCoresWithSmallCaches) {
   bool split = false, staged = false;
-  for (std::int64_t m : {61, 112, 200})
-    for (std::int64_t n : {33, 64}) {
+  for (std::int64_t m : {61, 112, 200, 400})
+    for (std::int64_t n : {33, 64, 160}) {
       std::int64_t k = 40000 / (m * n) + 17;
       for (int cores : {1, 2, 3, 8})
         for (bool transposed : {false, true}) {
