@@ -28,14 +28,23 @@ Nests nests_of(const Kernel& k) {
   for (Ref r : k.reduces) {
     std::uint64_t within = masks.at(r.node());
     if (within & ~outputs) continue;  // inside another
+    // Whatever they stand in: they run together.
     auto same_loops = [&](const Group& g) {
       Ref o = g.reduces[0];
-      return g.within == within && o.nsrc() == r.nsrc() &&
-             std::equal(o.srcs().begin() + 1, o.srcs().end(), r.srcs().begin() + 1);
+      return o.nsrc() == r.nsrc() && std::equal(o.srcs().begin() + 1, o.srcs().end(), r.srcs().begin() + 1);
     };
     auto g = std::find_if(groups.begin(), groups.end(), same_loops);
-    if (g == groups.end()) g = groups.insert(g, Group{.within = within});
+    if (g == groups.end()) g = groups.insert(g, Group{});
+    g->within |= within;
     g->reduces.push_back(r);
+  }
+  // A loop has lanes once: nests that have only some loops in common are left to be one.
+  std::uint64_t taken = 0;
+  for (const Group& g : groups) {
+    std::uint64_t own = 0;
+    for (Node* s : Ref(g.reduces[0]).srcs().subspan(1)) own |= std::uint64_t{1} << k.loop_of(s);
+    if (taken & own) return {};
+    taken |= own;
   }
   out.shared = k.shared;
   for (const Group& g : groups) {
