@@ -3,6 +3,7 @@
 #include <absl/container/inlined_vector.h>
 
 #include "codegen/kernel.h"
+#include "codegen/stage.h"
 #include "rewrite/rewrite.h"
 #include "rules/symbolic.h"
 
@@ -52,17 +53,6 @@ bool closes(Ref reduce, Ref loop) {
   return false;
 }
 
-// Reads nothing where the gate is false.
-Ref gated(Ref value, Ref gate) {
-  absl::InlinedVector<std::pair<Ref, Ref>, 2> indices;
-  for (Ref n : toposort(value))
-    if (n.is(Op::Load)) {
-      Ref index = n.src(0), both = index.nsrc() > 2 ? index.src(2) & gate : gate;
-      indices.emplace_back(index, make(Op::Index, index.dtype(), {index.src(0), index.src(1), both}));
-    }
-  return where(gate, substitute(value, indices), int_const(value.dtype(), 0));
-}
-
 // The bytes at the four quarters of the loop as one word, the first in the lowest bits.
 Ref word(Ref byte, Ref loop, Ref turn) {
   std::int64_t n = loop.src(0).i(), quarter = turn.src(0).i();
@@ -71,7 +61,7 @@ Ref word(Ref byte, Ref loop, Ref turn) {
     Ref at = turn + part * quarter;
     absl::InlinedVector<std::pair<Ref, Ref>, 1> to{{loop, at}};
     Ref one = substitute(byte, to);
-    if ((part + 1) * quarter > n) one = gated(one, at < n);
+    if ((part + 1) * quarter > n) one = where(at < n, guarded(one, at < n), int_const(one.dtype(), 0));
     Ref wide = cast(bitcast(one, u8), i32);
     if (part) wide = wide << int_const(i32, 8 * part);
     all = all ? all | wide : wide;

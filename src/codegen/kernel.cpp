@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rules/spec_loops.h"
+
 namespace pg::codegen {
 namespace {
 
@@ -52,6 +54,12 @@ Ref panel_value(Ref load, std::span<const Ref> order,
         if (m.is(Op::Reduce) || m.is(Op::Stage)) return top;
     top = n, at = user;
   }
+}
+
+bool same_loops(Ref a, Ref b) {
+  auto of_a = a.srcs().subspan(static_cast<std::size_t>(rules::first_range(a))),
+       of_b = b.srcs().subspan(static_cast<std::size_t>(rules::first_range(b)));
+  return std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end());
 }
 
 int Kernel::loop_of(Ref range) const {

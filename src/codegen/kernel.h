@@ -47,6 +47,9 @@ struct Kernel {
   std::int64_t extent(std::size_t loop) const { return loops[loop].src(0).hi(); }
 };
 
+/// Whether two Reduces or Ends close the same loops, in the same order.
+bool same_loops(Ref a, Ref b);
+
 /// Sets of loops a node depends on, as masks over Kernel::loops; loops a Reduce closes are not in its mask.
 absl::flat_hash_map<Node*, std::uint64_t> dependences(const Kernel& kernel);
 

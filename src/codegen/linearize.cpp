@@ -131,14 +131,6 @@ class Linearizer {
     }
   }
 
-  static bool same_loops(Ref a, Ref b) {
-    int i = values_of(a), j = values_of(b);
-    if (a.nsrc() - i != b.nsrc() - j) return false;
-    for (; i < a.nsrc(); ++i, ++j)
-      if (!same(a.src(i), b.src(j))) return false;
-    return true;
-  }
-
   // Appends a node and all it needs to the items of their scopes; sources first, without recursion.
   void visit(Ref root) {
     std::vector<std::pair<Node*, bool>> stack{{root.node(), false}};
@@ -285,7 +277,7 @@ class Linearizer {
         Ref value = make(Op::Load, r.dtype(), {acc, inner}, {}, r.lanes());
         put(value);
         for (int end = k + each; k < end; ++k) {
-          value = combine(r, value, now(r.src(k)));
+          value = joined(r, value, now(r.src(k)), target_);
           if (value.is(Op::Where)) put(value.src(1));
           put(value);
         }
@@ -308,28 +300,6 @@ class Linearizer {
       becomes_[reduces[i].node()] = parts[0];
     }
   }
-
-  // In a sum a product joins the accumulator with one rounding: allowed in reductions only.
-  Ref combine(Ref reduce, Ref acc, Ref value) const {
-    // A masked value that would add nothing leaves the accumulator as it is: one masked instruction on many
-    // machines.
-    if (value.is(Op::Where)) {
-      Ref nothing = constant(value.src(2));
-      Scalar identity = identity_of(reduce.reduce_op(), reduce.dtype());
-      if (nothing && same(nothing, scalar_const(reduce.dtype(), identity)))
-        return where(value.src(0), combine(reduce, acc, value.src(1)), acc);
-    }
-    if (reduce.reduce_op() == Op::Add && value.is(Op::Wmma) && splat_of(value.src(2)).is_const(0))
-      return make(Op::Wmma, value.dtype(), {value.src(0), value.src(1), acc}, value->arg, value.lanes());
-    if (reduce.reduce_op() == Op::Add && value.is(Op::DotBytes) && splat_of(value.src(2)).is_const(0))
-      return alu(Op::DotBytes, {value.src(0), value.src(1), acc});
-    if (reduce.reduce_op() == Op::Add && value.is(Op::Mul) && is_float(value.dtype()) &&
-        target_.has(Op::MulAcc))
-      return alu(Op::MulAcc, {value.src(0), value.src(1), acc});
-    return alu(reduce.reduce_op(), {acc, value});
-  }
-
-  static Ref splat_of(Ref n) { return n.is(Op::Splat) ? n.src(0) : n; }
 
   Kernel kernel_;
   const Target& target_;
@@ -371,7 +341,28 @@ Ref drop_unused(Ref linear) {
   return make(Op::Linear, DType::Void, 1, once);
 }
 
+Ref splat_of(Ref n) { return n.is(Op::Splat) ? n.src(0) : n; }
+
 }  // namespace
+
+Ref joined(Ref reduce, Ref acc, Ref value, const Target& target) {
+  // A masked value that would add nothing leaves the accumulator as it is: one masked instruction on many
+  // machines.
+  if (value.is(Op::Where)) {
+    Ref nothing = constant(value.src(2));
+    Scalar identity = identity_of(reduce.reduce_op(), reduce.dtype());
+    if (nothing && same(nothing, scalar_const(reduce.dtype(), identity)))
+      return where(value.src(0), joined(reduce, acc, value.src(1), target), acc);
+  }
+  if (reduce.reduce_op() == Op::Add && value.is(Op::Wmma) && splat_of(value.src(2)).is_const(0))
+    return make(Op::Wmma, value.dtype(), {value.src(0), value.src(1), acc}, value->arg, value.lanes());
+  if (reduce.reduce_op() == Op::Add && value.is(Op::DotBytes) && splat_of(value.src(2)).is_const(0))
+    return alu(Op::DotBytes, {value.src(0), value.src(1), acc});
+  bool fuses = is_float(value.dtype()) && target.computes.has(value.dtype()) && target.has(Op::MulAcc);
+  if (reduce.reduce_op() == Op::Add && value.is(Op::Mul) && fuses)
+    return alu(Op::MulAcc, {value.src(0), value.src(1), acc});
+  return alu(reduce.reduce_op(), {acc, value});
+}
 
 Ref lower_indices(Ref kernel, const Target& target) {
   absl::flat_hash_map<Node*, Ref> becomes;

@@ -11,6 +11,10 @@ namespace pg::codegen {
 /// narrow.
 Ref lower_indices(Ref kernel, const Target& target);
 
+/// The accumulator of a reduction with one value more. In a sum a product joins with one rounding: allowed in
+/// reductions only.
+Ref joined(Ref reduce, Ref acc, Ref value, const Target& target);
+
 /// The Linear of a kernel without Upcast, Unroll and Lane ranges and without weak dtypes.
 Ref linearize(Ref kernel, const Target& target);
 

@@ -29,11 +29,8 @@ Nests nests_of(const Kernel& k) {
     std::uint64_t within = masks.at(r.node());
     if (within & ~outputs) continue;  // inside another
     // Whatever they stand in: they run together.
-    auto same_loops = [&](const Group& g) {
-      Ref o = g.reduces[0];
-      return o.nsrc() == r.nsrc() && std::equal(o.srcs().begin() + 1, o.srcs().end(), r.srcs().begin() + 1);
-    };
-    auto g = std::find_if(groups.begin(), groups.end(), same_loops);
+    auto g = std::find_if(groups.begin(), groups.end(),
+                          [&](const Group& o) { return same_loops(o.reduces[0], r); });
     if (g == groups.end()) g = groups.insert(g, Group{});
     g->within |= within;
     g->reduces.push_back(r);

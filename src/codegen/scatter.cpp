@@ -24,11 +24,6 @@ struct Found {
   Ref value;
 };
 
-bool reaches(Ref n, Ref what) {
-  auto order = toposort(n);
-  return std::any_of(order.begin(), order.end(), [&](Ref s) { return same(s, what); });
-}
-
 // Whether `cond` says that a loop of the output equals something else.
 bool says_name(const Kernel& k, const absl::flat_hash_map<Node*, std::uint64_t>& masks, Ref cond,
                Found& out) {
@@ -80,7 +75,7 @@ Found find(const Kernel& k) {
     out.begins = nothing;
   } else if (stored.is(out.reduce.reduce_op()) && stored.nsrc() == 2) {
     for (int i : {0, 1})
-      if (same(stored.src(i), out.reduce) && !reaches(stored.src(1 - i), out.reduce))
+      if (same(stored.src(i), out.reduce) && !stands_on(stored.src(1 - i), out.reduce))
         out.begins = stored.src(1 - i);
   }
   if (!out.begins) return {};
@@ -111,7 +106,7 @@ Found find(const Kernel& k) {
   // What is overwritten may be read at the place that begins with it, and nowhere else.
   for (const Access& a : k.accesses)
     if (!a.store && slot_of(a) == index.src(0).i() &&
-        (!same(a.index, index) || !reaches(out.begins, a.index) || reaches(out.reduce, a.index)))
+        (!same(a.index, index) || !stands_on(out.begins, a.index) || stands_on(out.reduce, a.index)))
       return {};
   return out;
 }

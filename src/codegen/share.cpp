@@ -38,11 +38,6 @@ Pairs renamed(std::span<Node* const> from, std::span<Node* const> to) {
   return map;
 }
 
-bool over(Ref reduce, std::span<Node* const> loops) {
-  auto own = loops_of(reduce);
-  return std::equal(own.begin(), own.end(), loops.begin(), loops.end());
-}
-
 // Reductions that stand in output loops only: sums of a row, not within another sum.
 Refs outer_reductions(const Kernel& k, const absl::flat_hash_map<Node*, std::uint64_t>& masks) {
   Refs out;
@@ -85,13 +80,13 @@ Ref share_loops(Ref kernel) {
     for (std::size_t i = 0; i < sums.size() && !again; ++i)
       for (std::size_t j = 0; j < sums.size() && !again; ++j) {
         Ref a = sums[i], b = sums[j];
-        if (i == j || over(b, loops_of(a)) || masks.at(a.node()) != masks.at(b.node())) continue;
+        if (i == j || same_loops(b, a) || masks.at(a.node()) != masks.at(b.node())) continue;
         Pairs map = renamed(loops_of(b), loops_of(a));
         if (map.empty()) continue;
         // All sums over either's loops become one nest: none may need another.
         Refs all;
         for (Ref r : k.reduces)
-          if (over(r, loops_of(a)) || over(r, loops_of(b))) all.push_back(r);
+          if (same_loops(r, a) || same_loops(r, b)) all.push_back(r);
         bool apart = std::all_of(all.begin(), all.end(), [&](Ref r) {
           Nodes under = beneath(r);
           return std::none_of(all.begin(), all.end(),
@@ -136,7 +131,7 @@ Ref share_rows(Ref kernel) {
       // outside of.
       std::vector<std::vector<Node*>> elsewhere;
       for (Ref other : sums)
-        if (!over(other, loops_of(sum)) && masks.at(other.node()) == masks.at(sum.node()))
+        if (!same_loops(other, sum) && masks.at(other.node()) == masks.at(sum.node()))
           elsewhere.emplace_back(loops_of(other).begin(), loops_of(other).end());
       std::vector<Node*> inner;
       for (std::size_t l = 0; l < k.outputs; ++l)

@@ -5,6 +5,7 @@
 #include <absl/container/inlined_vector.h>
 
 #include "codegen/kernel.h"
+#include "codegen/linearize.h"
 #include "codegen/stage.h"
 
 namespace pg::codegen {
@@ -32,17 +33,6 @@ Ref place(const Refs& dims) {
   Ref sum = idx(0);
   for (Ref d : dims) sum = sum * d.src(0).hi() + d;
   return sum;
-}
-
-// One of a reduction's values joins what there is: a product with one rounding, nothing where it is masked.
-Ref combined(Ref reduce, Ref acc, Ref value, const Target& target) {
-  if (value.is(Op::Where) && value.src(2).is_const() &&
-      same(value.src(2), scalar_const(reduce.dtype(), identity_of(reduce.reduce_op(), reduce.dtype()))))
-    return where(value.src(0), combined(reduce, acc, value.src(1), target), acc);
-  if (reduce.reduce_op() == Op::Add && value.is(Op::Mul) && (value.dtype() == f32 || value.dtype() == f64) &&
-      target.has(Op::MulAcc))
-    return alu(Op::MulAcc, {value.src(0), value.src(1), acc});
-  return alu(reduce.reduce_op(), {acc, value});
 }
 
 }  // namespace
@@ -98,7 +88,7 @@ Ref sweep(Ref kernel, Ref loop, std::int64_t rows, const Target& target) {
       srcs.insert(srcs.end(), others.begin(), others.end());
       value = make(Op::Reduce, t, 1, srcs, reduce->arg);
     }
-    sum = combined(reduce, sum, value, target);
+    sum = joined(reduce, sum, value, target);
   }
   memory = filled(memory, over, sum, turn);
   Becomes result{{reduce, make(Op::Load, t, {make(Op::Index, t, {memory, place(dims)})})}};

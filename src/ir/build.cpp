@@ -258,6 +258,11 @@ Scalar identity_of(Op op, DType t) {
   }
 }
 
+bool stands_on(Ref root, Ref what) {
+  auto order = toposort(root);
+  return std::any_of(order.begin(), order.end(), [&](Ref n) { return same(n, what); });
+}
+
 Ref substitute(Ref root, std::span<const std::pair<Ref, Ref>> map) {
   absl::flat_hash_map<Node*, Ref> becomes;
   for (auto& [from, to] : map) becomes[from.node()] = to;

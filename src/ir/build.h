@@ -135,6 +135,8 @@ inline Arg reduce_arg(Op op, std::uint64_t axes = 0) {
   return Arg{.i = static_cast<std::int64_t>(axes << 8 | static_cast<std::uint64_t>(op))};
 }
 
+/// Whether `what` is the root or beneath it.
+bool stands_on(Ref root, Ref what);
 /// Replaces nodes: `map` gives what each key becomes; users are rebuilt, sources before users.
 Ref substitute(Ref root, std::span<const std::pair<Ref, Ref>> map);
 

@@ -223,10 +223,6 @@ bool reaches(Ref root, Op op) {
     if (n.is(op)) return true;
   return false;
 }
-bool reaches(Ref root, Ref what) {
-  auto order = toposort(root);
-  return std::any_of(order.begin(), order.end(), [&](Ref n) { return same(n, what); });
-}
 
 }  // namespace
 
@@ -334,7 +330,7 @@ Ref one_term(const Match& m) {
       if (k.is(Op::Cast) && is_int(k.dtype()) && k.src(0).is(Op::Range) &&
           k.src(0).hi() <= int_max(k.dtype()))
         k = k.src(0);
-      if (!k.is(Op::Range) || !is_int(v.dtype()) || reaches(v, k)) continue;
+      if (!k.is(Op::Range) || !is_int(v.dtype()) || stands_on(v, k)) continue;
       int at = 1;
       while (at < n.nsrc() && !same(n.src(at), k)) ++at;
       if (at == n.nsrc()) continue;
@@ -346,7 +342,7 @@ Ref one_term(const Match& m) {
       // What is read at the place of the term is read only if there is one.
       Replacements gated;
       for (Ref i : toposort(value.src(1)))
-        if (i.is(Op::Index) && reaches(i, k))
+        if (i.is(Op::Index) && stands_on(i, k))
           gated.emplace_back(
               i, make(Op::Index, i.dtype(), {i.src(0), i.src(1), i.nsrc() > 2 ? i.src(2) & there : there}));
       Ref f = substitute(substitute(value.src(1), gated), becomes);

@@ -1,5 +1,5 @@
 // The laws of the specs that concern more than a node and its sources: loops, and the order of a program.
-// Only rules/spec.cpp uses it.
+// first_range is also how the code generator tells values from loops.
 #pragma once
 
 #include <optional>

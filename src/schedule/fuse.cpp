@@ -285,14 +285,13 @@ bool Planner::should_store(Ref n, const std::vector<int>& entries) const {
   }
   // A reduction is computed once: not again per user, nor per iteration of a loop it does not depend on. And
   // a kernel has so many loops at most: a sum of very many reductions reads the rest.
-  constexpr std::int64_t kLoops = 24;
   // Few names are compared with all elements sooner than a kernel more runs.
   constexpr double kNames = 1 << 16;
   if (n.is(Op::Reduce) && elements(n.src(0)) >= kNames && names_elements(n) &&
       !begins_with_rest(n, entries[0]))
     return true;
   if (n.is(Op::Reduce))
-    return entries.size() > 1 || in_reduce || evals * 4 > size * 5 || loops > kLoops ||
+    return entries.size() > 1 || in_reduce || evals * 4 > size * 5 || loops > kMostRanges ||
            (second && is_large_product(n));
   double work = work_.at(n.node());
   // What is costly is stored without the border that this puts around it, where no one looks behind a gate.

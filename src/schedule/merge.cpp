@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::size_t kReach = 48;          // calls between two that may become one
 constexpr std::size_t kEnds = 8;            // stores of a kernel
-constexpr std::int64_t kLoops = 24;         // ranges of a kernel
 constexpr std::int64_t kWorkOfOne = 32768;  // iterations that one thread does alone
 
 using Pairs = absl::InlinedVector<std::pair<Ref, Ref>, 8>;
@@ -95,7 +94,7 @@ class Merger {
     if (!meet(a.writes, b.reads) && !meet(a.reads, b.reads)) return {};
     if (a.own_loops || b.own_loops || meet(a.writes, b.writes)) return {};
     if (static_cast<std::size_t>(a.root.nsrc() + b.root.nsrc()) > kEnds ||
-        a.next_range + b.next_range > kLoops)
+        a.next_range + b.next_range > kMostRanges)
       return {};
     bool down = true, up = true;
     for (std::size_t k = i + 1; k < j && (down || up); ++k) {
@@ -249,10 +248,9 @@ class Merger {
   bool rows_pay(const Work& a, const Work& b, const Pairs& renamed, std::span<Node* const> shared) const {
     const Target& target = targets_(a.device);
     if (target.has_groups) return false;
-    auto of_a = loops_of(longest(a.root)), of_b = loops_of(longest(b.root));
     std::int64_t rows = turns(shared);
     if (rows < 2 * target.cores && std::max(a.turns, b.turns) >= kWorkOfOne) return false;
-    bool b_is_longer = of_b.size() > shared.size();
+    bool b_is_longer = loops_of(longest(b.root)).size() > shared.size();
     Ref store = store_of(longest(b_is_longer ? b.root : a.root));
     Strides strides;
     if (!linear(store.src(0).src(1), 1, strides)) return false;
@@ -262,7 +260,7 @@ class Merger {
                                              [&, x = r](auto& p) { return p.first.node() == x; });
       if (stride == 1 && outer) return false;
     }
-    return of_a.size() <= 64 && of_b.size() <= 64;
+    return true;
   }
 
   std::vector<Work>& works_;

@@ -14,6 +14,9 @@
 
 namespace pg::schedule {
 
+/// Ranges of a kernel: one of very many reductions reads the rest, and is merged with nothing.
+inline constexpr std::int64_t kMostRanges = 24;
+
 using Slots = absl::InlinedVector<std::int64_t, 8>;
 using Strides = absl::InlinedVector<std::pair<Node*, std::int64_t>, 8>;
 

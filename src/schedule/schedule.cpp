@@ -1,7 +1,8 @@
 #include "schedule/schedule.h"
 
 #include <algorithm>
-#include <map>
+#include <queue>
+#include <utility>
 
 #include "rewrite/rewrite.h"
 #include "rules/symbolic.h"
@@ -33,6 +34,7 @@ std::vector<int> Planner::order() const {
   for (Ref r : roots_)
     if (auto it = buffer_.find(r.node()); it != buffer_.end()) ++uses[static_cast<std::size_t>(it->second)];
   std::vector<absl::InlinedVector<int, 6>> slots(n);
+  std::vector<std::vector<int>> users(buffers_.size());
   for (std::size_t k = 0; k < n; ++k) {
     auto use = [&](int slot) {
       if (std::find(slots[k].begin(), slots[k].end(), slot) == slots[k].end()) slots[k].push_back(slot);
@@ -40,7 +42,10 @@ std::vector<int> Planner::order() const {
     use(kernels_[k].buffer);
     for (Node* read : kernels_[k].reads)
       if (auto it = buffer_.find(read); it != buffer_.end()) use(it->second);
-    for (int slot : slots[k]) ++uses[static_cast<std::size_t>(slot)];
+    for (int slot : slots[k]) {
+      ++uses[static_cast<std::size_t>(slot)];
+      users[static_cast<std::size_t>(slot)].push_back(static_cast<int>(k));
+    }
   }
   std::vector<bool> made(buffers_.size(), false);
   auto gain = [&](int k) {
@@ -55,21 +60,37 @@ std::vector<int> Planner::order() const {
     }
     return bytes;
   };
-  std::vector<int> ready, order;
+  // A gain only grows, and only when a kernel becomes the last to use something: older, smaller ones of the
+  // same kernel come later.
+  std::priority_queue<int> ready;
+  std::priority_queue<std::pair<double, int>> gains;
+  std::vector<int> order;
+  std::vector<bool> done(n, false);
+  auto weigh = [&](int k) {
+    if (double bytes = gain(k); bytes > 0) gains.emplace(bytes, k);
+  };
+  auto make_ready = [&](int k) {
+    ready.push(k);
+    weigh(k);
+  };
   for (std::size_t k = 0; k < n; ++k)
-    if (!waits[k]) ready.push_back(static_cast<int>(k));
+    if (!waits[k]) make_ready(static_cast<int>(k));
   while (!ready.empty()) {
-    auto next_one = std::max_element(ready.begin(), ready.end());
-    double most = 0;
-    for (auto it = ready.begin(); it != ready.end(); ++it)
-      if (double bytes = gain(*it); bytes > most) most = bytes, next_one = it;
-    int k = *next_one;
-    ready.erase(next_one);
+    int k = gains.empty() ? ready.top() : gains.top().second;
+    if (gains.empty())
+      ready.pop();
+    else
+      gains.pop();
+    if (done[static_cast<std::size_t>(k)]) continue;
+    done[static_cast<std::size_t>(k)] = true;
     order.push_back(k);
-    for (int slot : slots[static_cast<std::size_t>(k)]) --uses[static_cast<std::size_t>(slot)];
     made[static_cast<std::size_t>(kernels_[static_cast<std::size_t>(k)].buffer)] = true;
+    for (int slot : slots[static_cast<std::size_t>(k)])
+      if (--uses[static_cast<std::size_t>(slot)] == 1)
+        for (int last : users[static_cast<std::size_t>(slot)])
+          if (!done[static_cast<std::size_t>(last)] && !waits[static_cast<std::size_t>(last)]) weigh(last);
     for (int to : next[static_cast<std::size_t>(k)])
-      if (--waits[static_cast<std::size_t>(to)] == 0) ready.push_back(to);
+      if (--waits[static_cast<std::size_t>(to)] == 0) make_ready(to);
   }
   return order.size() == n ? order : std::vector<int>{};
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/flags.h"
 #include "codegen/options.h"
@@ -98,7 +99,7 @@ TEST(Search, GoesOnWhereItWasInterrupted) {
 // Without any time kernels are those of the cost model, right all the same, and not kept as found: a search
 // with time finds better ones afterwards, and those are.
 TEST(Search, WithNoTimeLeavesTheRestForTheNextOne) {
-  std::string file = testing::TempDir() + "/search_test.db";
+  std::string file = testing::TempDir() + "/search_test." + std::to_string(::getpid()) + ".db";
   std::remove(file.c_str());
   {
     ScopedFlag where("CACHEDB", file), on("CACHE", 2), width("BEAM", 2);
